@@ -83,8 +83,10 @@
 #include "fsi_wcsph_samples.h"
 
 /* Where densities come from (direct_forcing.md 2.1). CONTINUITY: rho is moved by the divergence of velocity, and
-   filtered every `shepard_every` substeps. SUMMATION: rho = sum m W, at least rho0. SUMMATION_WALL: the same with
-   layers of samples behind each wall in the sum, taken for plane. */
+   filtered every `shepard_every` substeps; the domain and meshes without a body have a share in it, and its
+   pressure pushes liquid off them up to 0.625 H away (not in degraded steps); within the liquid rho goes slowly to that
+   of the positions, so that liquid at rest is not packed ever closer. SUMMATION: rho = sum m W, at least rho0.
+   SUMMATION_WALL: the same with layers of samples behind each wall in the sum, taken for plane. */
 typedef enum fsi_wcsph_density {
     FSI_WCSPH_CONTINUITY, FSI_WCSPH_SUMMATION, FSI_WCSPH_SUMMATION_WALL
 } fsi_wcsph_density;
@@ -115,7 +117,7 @@ typedef struct fsi_wcsph_desc {
     fsi_real eta;            /* its regulariser; default 0.01 */
     int visc_bulk_only;      /* 1 (default): it acts between particles that approach; 0: always, also along shear */
     fsi_wcsph_density density_mode; /* default CONTINUITY */
-    int shepard_every;       /* CONTINUITY: substeps from filter to filter, 0: never; default 30 */
+    int shepard_every;       /* CONTINUITY: substeps from filter to filter, 0 (default): never */
     fsi_real diffusion;      /* CONTINUITY: delta of the density diffusion of Molteni and Colagrossi (2009), away from
                                 the slope that rest asks for, 0 to 0.2: smooth pressure; default 0.1; 0: plain form */
     fsi_real guard;          /* CONTINUITY: pressure follows from the summation density less this fraction of rho0 where
@@ -425,6 +427,10 @@ enum {
 #define FSI__WC_SKIN 0.4              /* how far lists reach beyond the kernel, at most [dx] */
 #define FSI__WC_NEAR 64               /* obstacles near one chunk of particles; more: each particle looks at all */
 #define FSI__WC_MARGIN 0.3            /* how far lists of faces and samples reach beyond what must be known [dx] */
+#define FSI__WC_FELT 0.625            /* how far surfaces have a share in the density [H]: 1.5 dx at H = 2.4 dx */
+#define FSI__WC_RECALL 100.0          /* time in which densities go to those of the positions [dx/c] */
+#define FSI__WC_SURROUNDED 0.9        /* summation density of particles within the liquid, at least [rho0] */
+#define FSI__WC_ONE_SIDED 0.2         /* slope of the summation density of particles within it, at most [rho0/dx] */
 #define FSI__WC_FARTHEST (0.5 * FSI__MESH_REACH) /* no coordinate of a particle is beyond [m] */
 #define FSI__WC_FASTEST 1e9 /* no particle, body or obstacle moves or turns faster [m/s, rad/s] */
 #define FSI__WC_STIFF 1.1   /* where Tait's equation goes over into its tangent [rho0] */
@@ -507,6 +513,7 @@ typedef struct fsi__wc_run {
     double dt, done, share;  /* substep; fraction of the step before it; its own */
     double length;           /* of the step [s] */
     double h;                /* H */
+    double lack;             /* of the share of surfaces in the density: phi = lack (R - d)^2 [1/m^2] */
     double c;                /* speed of sound in this substep, that of the simulator unless degraded [m/s] */
     fsi__nb_build b;
     double moved, skin;      /* farthest from where the lists were made; how far they reach beyond the kernel [m] */
@@ -518,6 +525,7 @@ typedef struct fsi__wc_run {
     fsi_real *rho, *room, *swap_real;
     int *src;
     float *ratio;            /* summation density / rho0 */
+    fsi__lane4 *beside;      /* near surfaces: gradient of their share in the density, and the share, over rho0 */
     fsi__record *zr;         /* position, p/rho^2 */
     fsi__lane4 *zv;          /* velocity, rho */
     unsigned char *pinched;
@@ -619,6 +627,7 @@ static void fsi__wc_layout(fsi__wc_run *run, fsi__arena *a)
     /* Arrays of the pair sums. */
     run->src = (int *)fsi__take(a, n, sizeof(int));
     run->ratio = (float *)fsi__take(a, n, sizeof(float));
+    run->beside = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
     run->zr = (fsi__record *)fsi__take(a, n, sizeof(fsi__record));
     run->zv = (fsi__lane4 *)fsi__take(a, n, sizeof(fsi__lane4));
     run->pinched = (unsigned char *)fsi__take(a, n, 1);
@@ -803,6 +812,7 @@ static fsi_status fsi__wc_rebuild(fsi__wc_run *run)
     fsi__wc_permute(run, run->rho, run->swap, sizeof *run->rho);
     fsi__wc_permute(run, run->room, run->swap, sizeof *run->room);
     fsi__wc_permute(run, run->ratio, run->swap, sizeof *run->ratio);
+    fsi__wc_permute(run, run->beside, run->swap, sizeof *run->beside);
     fsi__wc_permute(run, run->src, run->swap, sizeof *run->src);
     fsi__wc_permute(run, run->pinched, run->swap, 1);
     if (run->list_room > 0) fsi__wc_permute(run, run->head, run->swap, sizeof *run->head);
@@ -895,9 +905,26 @@ static void fsi__wc_records(void *arg, int chunk, int begin, int end)
 
 static double fsi__wc_wall_share(const fsi__wc_run *run, int r);
 
+/* What the density that positions give, rho_s = sum m W + rho0 phi, changes CONTINUITY's in dt:
+      dt/T w (rho_s - rho),   T = 100 dx/c.
+   The equation of continuity with diffusion forgets how closely particles are packed, so that liquid at rest would be
+   packed ever closer. w goes to 0 where neighbours are missing, at free surfaces and bodies: where rho_s is small or
+   one-sided. slope: sum m grad W. */
+FSI_FN double fsi__wc_recall(const fsi__wc_run *run, int i, double sum, fsi__d3 slope)
+{
+    const double rho0 = (double)run->s->desc.density, dx = (double)run->s->desc.spacing;
+    const fsi__lane4 *beside = &run->beside[i];
+    const fsi__d3 walls = fsi__d3_make((double)beside->x, (double)beside->y, (double)beside->z);
+    const double seen = sum + rho0 * (double)beside->w;
+    const double tilt = fsi__d3_norm(fsi__d3_madd(slope, rho0, walls)) * dx / (rho0 * FSI__WC_ONE_SIDED);
+    const double within = fmin((seen / rho0 - FSI__WC_SURROUNDED) / (1 - FSI__WC_SURROUNDED), 1);
+    if (!(within > 0) || !(tilt < 1)) return 0;
+    return run->dt * run->c / (FSI__WC_RECALL * dx) * within * (1 - tilt * tilt) * (seen - (double)run->rho[i]);
+}
+
 /* Density after the drift (direct_forcing.md 2.1), with velocities and places of its end:
       CONTINUITY   rho += dt sum_j m v_ij . grad W_ij
-                          + dt 2 delta hs c_s sum_j (rho_j - rho_i - rho_H) m/rho0 (-dW/dr/r)
+                          + dt 2 delta hs c_s sum_j (rho_j - rho_i - rho_H) m/rho0 (-dW/dr/r) + fsi__wc_recall
                    rho_H = rho0/c_s^2 g.(x_j - x_i): no diffusion of the pressure at rest (Fourtakas et al. 2019)
       filter       rho  = sum m W / sum (m/rho_j) W  + the same increment, which the old rho_j do not know yet
       SUMMATION    rho  = max(rho0, sum m W)
@@ -914,12 +941,12 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
     const fsi__f8 hx = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.x)),
                   hy = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.y)),
                   hz = fsi__f8_set((fsi__lane)(steep * (double)s->desc.gravity.z));
-    fsi__f8 w = fsi__f8_set(0), div = w, dif = w, vol = w;
+    fsi__f8 w = fsi__f8_set(0), div = w, dif = w, vol = w, gx = w, gy = w, gz = w;
     int k, padded = fsi__wc_padded(size), self = 1 - (padded - size);
     double sum;
 
-    /* Over the neighbours: w = sum W/alpha; div = sum g v_ij.x_ij; dif = sum g (rho_j - rho_i - rho_H); vol = sum
-       W/(alpha rho_j), for the filter. */
+    /* Over the neighbours: w = sum W/alpha; div = sum g v_ij.x_ij; dif = sum g (rho_j - rho_i - rho_H); (gx, gy, gz) =
+       sum g x_ij; vol = sum W/(alpha rho_j), for the filter. */
     for (k = 0; k < padded; k += FSI_LANES) {
         fsi__f8 ux, uy, uz, other, kernel, level;
         fsi__wc_lanes p;
@@ -934,6 +961,9 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
         div = fsi__f8_add(div, fsi__f8_mul(p.g, fsi__f8_add(fsi__f8_add(ux, uy), uz)));
         level = fsi__f8_add(fsi__f8_add(fsi__f8_mul(hx, p.dx), fsi__f8_mul(hy, p.dy)), fsi__f8_mul(hz, p.dz));
         dif = fsi__f8_add(dif, fsi__f8_mul(p.g, fsi__f8_sub(fsi__f8_sub(other, rho), level)));
+        gx = fsi__f8_add(gx, fsi__f8_mul(p.g, p.dx));
+        gy = fsi__f8_add(gy, fsi__f8_mul(p.g, p.dy));
+        gz = fsi__f8_add(gz, fsi__f8_mul(p.g, p.dz));
         if (run->filter) vol = fsi__f8_add(vol, fsi__f8_mul(kernel, fsi__f8_div(one, other)));
     }
 
@@ -948,7 +978,10 @@ static void fsi__wc_density(fsi__wc_run *run, int i, const int *list, int size, 
                           - 2 * (double)s->desc.diffusion * hs * run->c / rho0 * (double)fsi__f8_sum(dif));
         const double own = (double)self / (double)run->rho[i], volume = m * alpha * ((double)fsi__f8_sum(vol) + own);
         const double from = run->filter ? sum / volume : (double)run->rho[i];
-        run->a[i].x = (fsi_real)fmax(from + run->dt * rate, 0.1 * rho0);
+        const double slope = m * alpha / (hs * hs) * FSI__COORD_UNIT * run->h;
+        const fsi__d3 tilt = fsi__d3_scale(fsi__d3_make((double)fsi__f8_sum(gx), (double)fsi__f8_sum(gy),
+                                                        (double)fsi__f8_sum(gz)), -slope);
+        run->a[i].x = (fsi_real)fmax(from + run->dt * rate + fsi__wc_recall(run, i, sum, tilt), 0.1 * rho0);
     }
 
     /* Within the range that a step accepts; sums for the stats. */
@@ -1059,11 +1092,34 @@ static void fsi__wc_cross(const fsi__wc_obstacle *o, fsi_vec3 l, const fsi_mesh_
     t->push = o->gap - t->d;
 }
 
+/* How near a surface is felt by particles [m]: contacts, and with CONTINUITY the share that the domain and meshes
+   without a body have in the density. Bodies have none: it makes the force on what is held under water 1.05 to 1.11 of
+   the displaced weight. NULL: the domain. */
+static double fsi__wc_felt_reach(const fsi__wc_run *run, const fsi__wc_obstacle *o)
+{
+    const double gap = o ? o->gap : (double)run->s->radius;
+    if (run->s->desc.density_mode != FSI_WCSPH_CONTINUITY) return gap;
+    if (o && o->base.body >= 0) return gap;
+    return FSI__WC_FELT * run->h;
+}
+
+/* The share of a surface at distance d in the density, over rho0: what a lattice behind it would add,
+      phi(d) = lack (R - d)^2,   R = 0.625 H,   exact at d = dx/2;   and dphi/dd. */
+FSI_FN double fsi__wc_share_at(const fsi__wc_run *run, double d)
+{
+    const double left = fmax(FSI__WC_FELT * run->h - d, 0);
+    return run->lack * left * left;
+}
+FSI_FN double fsi__wc_share_slope(const fsi__wc_run *run, double d)
+{
+    return -2 * run->lack * fmax(FSI__WC_FELT * run->h - d, 0);
+}
+
 /* How near things must be to matter to particles of an obstacle: exact distances are needed below this [m]. */
 static double fsi__wc_matters(const fsi__wc_run *run, const fsi__wc_obstacle *o)
 {
-    /* r_P of a ball, and a bit */
-    return o->gap + (o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES ? 0.6 : 0) * (double)run->s->desc.spacing;
+    const double ball = o->desc.surface == FSI_WCSPH_SURFACE_SAMPLES ? 0.6 : 0; /* r_P and a bit [dx] */
+    return fsi__wc_felt_reach(run, o) + ball * (double)run->s->desc.spacing;
 }
 
 /* The distance up to which obstacles are searched for [m]. */
@@ -1149,7 +1205,7 @@ static fsi_mesh_hit fsi__wc_closest_listed(const fsi__wc_run *run, const fsi__wc
     memset(&best, 0, sizeof best);
     for (k = list->first; k < list->first + list->count && (double)run->item[k].d - off <= least; k++) {
         const fsi__foot f = fsi__closest_foot(o->base.mesh, run->item[k].index, l);
-        if (!((double)f.d2 < least * least)) continue;
+        if (!(face < 0 ? (double)f.d2 < least * least : f.d2 < best.d2)) continue;
         best = f;
         least = sqrt((double)f.d2);
         face = run->item[k].index;
@@ -1171,7 +1227,8 @@ static void fsi__wc_look_at_samples(const fsi__wc_run *run, const fsi__wc_obstac
         seek.at = list->first;
         seek.end = list->first + list->count;
     } else seek = fsi__wc_seek_cells(&o->samples, l, reach);
-    if (!fsi__wc_near_samples(&seek, o->base.mesh->kind == FSI_MESH_TWO_SIDED, side, l, o->gap, reach, t))
+    if (!fsi__wc_near_samples(&seek, o->base.mesh->kind == FSI_MESH_TWO_SIDED, side, l, o->gap,
+                              fsi__wc_felt_reach(run, o), reach, t))
         t->d = far_off;
 }
 
@@ -1220,7 +1277,10 @@ static fsi__wc_touch fsi__wc_probe(const fsi__wc_run *run, int obstacle, int r, 
     memset(&t, 0, sizeof t);
     t.face = -1;
     t.d = reach;
-    if (r >= 0 && !run->starting && known - way > o->gap) { t.d = fmin(known - way, reach); return t; }
+    if (r >= 0 && !run->starting && known - way > fsi__wc_felt_reach(run, o)) {
+        t.d = fmin(known - way, reach);
+        return t;
+    }
 
     /* A list that is too old; one that shows the mesh, or all samples, to be too far away to matter. */
     if (list && !(list->d - off > fsi__wc_matters(run, o)) && off > 0.9 * FSI__WC_MARGIN * dx) list = NULL;
@@ -1323,7 +1383,7 @@ static double fsi__wc_plane(int dim, double q)
     if (dim == 3) return 2 * (a * a * a * a * (1.0 / 8 - a / 20) - b * b * b * b * (1.0 / 4 - b / 5));
     for (k = 0; k <= 32; k++)
         sum += (k == 0 || k == 32 ? 1 : k & 1 ? 4 : 2) * fsi__wc_spline(sqrt(q * q + step * step * k * k));
-    return sum * step / 3 * 10 / (7 * FSI_PI);
+    return sum * step / 3 * 20 / (7 * FSI_PI); /* both halves of the line */
 }
 
 static double fsi__wc_layers(int dim, double z, double dx, double hs) /* z: of the first layer */
@@ -1371,13 +1431,37 @@ static fsi__d3 fsi__wc_surface_velocity(const fsi__wc_run *run, const fsi__wc_ob
     return start ? fsi__d3_add(b->v0, fsi__d3_cross(b->w0, arm)) : fsi__d3_add(b->v, fsi__d3_cross(b->w, arm));
 }
 
-/* A touch becomes a contact: u* and e_n' of direct_forcing.md 4. */
+/* A surface's share in the density, its slope, and the impulse that pressure gives by it,
+      dt m rho0 |dphi/dd| p/rho^2:
+   the gradient of the particle's energy, so that the work of this force is what the share takes from it, or gives. */
+static void fsi__wc_press(const fsi__wc_run *run, fsi__wc_contact *c, double d)
+{
+    const double felt = fmax((double)run->zr[c->rank].w, 0);
+    const int softer = run->c < (double)run->s->sound_speed; /* degraded: such a pool would not come to rest */
+    const int carried = c->obstacle >= 0 && run->im->obstacle[c->obstacle].base.body >= 0;
+    if (carried || run->s->desc.density_mode != FSI_WCSPH_CONTINUITY) return;
+    c->share = fsi__wc_share_at(run, fmax(d, (double)run->s->radius));
+    if (softer) return;
+    c->slope = fsi__wc_share_slope(run, d);
+    c->press = -run->dt * c->m * (double)run->s->desc.density * c->slope * felt;
+}
+
+/* u* of direct_forcing.md 4 from the present velocities: does the contact approach, and e_n'. */
+static void fsi__wc_judge_contact(fsi__wc_run *run, fsi__wc_contact *c)
+{
+    const double e_n = (double)(c->obstacle >= 0 ? run->im->obstacle[c->obstacle].desc.restitution
+                                                 : run->s->desc.domain_restitution);
+    c->u = fsi__d3_sub(fsi__d3_of(run->v[c->rank]), c->wall);
+    c->active = c->apart ? 0 : fsi__d3_dot(c->u, c->n) <= 0 ? 1 : run->s->desc.paper_separation ? 2 : 0;
+    c->rebound = c->active == 1 ? fmax(0, -e_n * c->before) : 0;
+}
+
+/* A touch becomes a contact, or what feels the surface without touching it. */
 static void fsi__wc_make_contact(fsi__wc_run *run, int chunk, int r, int obstacle, const fsi__wc_touch *t)
 {
     const fsi__wc_obstacle *o = obstacle >= 0 ? &run->im->obstacle[obstacle] : NULL;
-    const fsi__d3 v = fsi__d3_of(run->v[r]), before = fsi__d3_madd(v, -run->dt, fsi__d3_of(run->a[r]));
-    const double e_n = (double)(o ? o->desc.restitution : run->s->desc.domain_restitution);
-    fsi__d3 u0 = before;
+    const double rf = (double)run->s->radius, gap = o ? o->gap : rf;
+    fsi__d3 before = fsi__d3_madd(fsi__d3_of(run->v[r]), -run->dt, fsi__d3_of(run->a[r]));
     fsi__wc_contact c;
     memset(&c, 0, sizeof c);
     c.rank = r;
@@ -1386,23 +1470,23 @@ static void fsi__wc_make_contact(fsi__wc_run *run, int chunk, int r, int obstacl
     c.body = o && o->base.body >= 0 && run->body[o->base.body].coupled ? o->base.body : -1;
     c.n = t->n;
     c.point = t->point;
+    c.apart = !(t->d < gap);
     c.slip = (double)(o ? o->desc.slip : run->s->desc.domain_slip);
     if (o) {
         if (o->base.body >= 0) c.arm = fsi__d3_sub(c.point, run->body[o->base.body].center);
         c.wall = fsi__wc_surface_velocity(run, o, t, c.arm, 0);
-        u0 = fsi__d3_sub(before, fsi__wc_surface_velocity(run, o, t, c.arm, 1));
+        before = fsi__d3_sub(before, fsi__wc_surface_velocity(run, o, t, c.arm, 1));
     }
-    c.u = fsi__d3_sub(v, c.wall);
-    c.active = fsi__d3_dot(c.u, c.n) <= 0 ? 1 : run->s->desc.paper_separation ? 2 : 0;
-    c.rebound = c.active == 1 ? fmax(0, -e_n * fsi__d3_dot(u0, c.n)) : 0;
+    c.before = fsi__d3_dot(before, c.n);
+    fsi__wc_press(run, &c, t->d + rf - gap);
     fsi__wc_enter(run, chunk, &c);
 }
 
-/* Walls of the domain that x is nearer to than r_F. */
+/* Walls of the domain that x is near. */
 static void fsi__wc_touch_domain(fsi__wc_run *run, int chunk, int r)
 {
     const fsi_wcsph_desc *d = &run->s->desc;
-    const double rf = (double)run->s->radius;
+    const double reach = fsi__wc_felt_reach(run, NULL);
     int k;
     for (k = 0; k < 2 * d->dim; k++) {
         const double at = fsi__wc_axis(run->x1[r], k / 2),
@@ -1411,7 +1495,7 @@ static void fsi__wc_touch_domain(fsi__wc_run *run, int chunk, int r)
         memset(&t, 0, sizeof t);
         t.face = -1;
         t.d = sign * (at - wall);
-        if (!(t.d < rf)) continue;
+        if (!(t.d < reach)) continue;
         t.n = fsi__d3_make(k / 2 == 0 ? sign : 0, k / 2 == 1 ? sign : 0, k / 2 == 2 ? sign : 0);
         t.point = fsi__d3_madd(fsi__d3_of(run->x1[r]), -t.d, t.n);
         fsi__wc_make_contact(run, chunk, r, -1, &t);
@@ -1431,38 +1515,50 @@ static void fsi__wc_predict(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* For the stats: contacts from `had` on, of one particle; part[1] counts those that have several, part[2] all. */
+static void fsi__wc_count_contacts(const fsi__wc_run *run, int chunk, int had, double *part)
+{
+    int k, count = 0;
+    for (k = run->base[chunk] + had; k < run->base[chunk] + run->used[chunk] && k < run->base[chunk + 1]; k++)
+        count += !run->contact[k].apart;
+    part[1] += count > 1;
+    part[2] += count;
+}
+
 static void fsi__wc_detect(void *arg, int chunk, int begin, int end)
 {
     fsi__wc_run *run = (fsi__wc_run *)arg;
-    const double rf = (double)run->s->radius;
-    const fsi_box3 free_box = fsi__wc_free_box(run->s);
+    const double reach = fsi__wc_felt_reach(run, NULL);
+    const fsi_box3 free_box = fsi_box3_inflate(fsi__wc_free_box(run->s), (fsi_real)((double)run->s->radius - reach));
     fsi__wc_around a;
     double *part = fsi__wc_parts(run, chunk);
     int r, k;
     run->used[chunk] = 0;
-    fsi__wc_look_around(run, begin, end, rf, &a);
+    fsi__wc_look_around(run, begin, end, reach, &a);
     for (r = begin; r < end; r++) {
         /* Least possible distance now. Particles still moved by their emitter have no contacts. */
         const double left = (double)run->room[r] - (double)fsi_v3_norm(fsi_v3_sub(run->x1[r], run->x[r])) - run->motion;
         const int had = run->used[chunk];
+        memset(&run->beside[r], 0, sizeof *run->beside);
         if (fsi__wc_is_held(run, r)) continue;
 
         /* Walls of the domain; a particle far from all surfaces is done. */
         if (!fsi__wc_holds(&free_box, run->x1[r])) fsi__wc_touch_domain(run, chunk, r);
-        else if (left >= rf) continue;
+        else if (left >= reach) continue;
 
         /* Obstacles, by their boxes, then by distance. */
-        for (k = 0; k < fsi__wc_around_count(run, &a) && left < rf; k++) {
+        for (k = 0; k < fsi__wc_around_count(run, &a) && left < reach; k++) {
             const int index = fsi__wc_around_at(&a, k);
             const fsi__wc_obstacle *o = &run->im->obstacle[index];
+            const double felt = fsi__wc_felt_reach(run, o);
             fsi__wc_touch t;
-            if (!fsi__wc_meets(run, o, r, run->x1[r], rf + (double)run->room[r] - left)) continue;
-            t = fsi__wc_probe(run, index, r, run->x[r], run->x1[r], (double)run->room[r], o->gap);
-            if (!(t.d < o->gap)) continue;
+            if (!(left < felt) || !fsi__wc_meets(run, o, r, run->x1[r], felt + (double)run->room[r] - left)) continue;
+            t = fsi__wc_probe(run, index, r, run->x[r], run->x1[r], (double)run->room[r], felt);
+            if (!(t.d < felt)) continue;
             part[0] += t.crossed;
             fsi__wc_make_contact(run, chunk, r, index, &t);
         }
-        if (run->used[chunk] - had > 1) part[1]++;
+        fsi__wc_count_contacts(run, chunk, had, part);
     }
 }
 
@@ -1507,7 +1603,7 @@ static fsi_status fsi__wc_find_contacts(fsi__wc_run *run)
     for (c = run->contact_count = 0; c < run->chunks; c++) run->contact_count += run->used[c];
     run->stats.swept += (int)fsi__wc_sum(run, 0);
     run->stats.shared = (int)fsi__wc_sum(run, 1);
-    run->stats.contacts = run->contact_count;
+    run->stats.contacts = (int)fsi__wc_sum(run, 2);
     return FSI_OK;
 }
 
@@ -1540,7 +1636,7 @@ static void fsi__wc_settle(fsi__wc_run *run, fsi__wc_contact *c, int count, int 
     for (sweep = 0; sweep < 8 && moved && (again || count > 1); sweep++) {
         for (k = moved = 0; k < count; k++) {
             const double short_of = c[k].rebound - fsi__d3_dot(fsi__d3_sub(v, c[k].wall), c[k].n);
-            if (c[k].body >= 0 || !(short_of > 0)) continue;
+            if (c[k].body >= 0 || c[k].apart || !(short_of > 0)) continue;
             fsi__wc_book(&c[k], fsi__d3_scale(c[k].n, m * short_of));
             v = fsi__d3_madd(v, short_of, c[k].n);
             moved = 1;
@@ -1576,6 +1672,10 @@ static void fsi__wc_static_chunk(void *arg, int chunk, int begin, int end)
     for (k = 0; k < run->used[chunk]; k += n) {
         int l, bodies = 0;
         n = fsi__wc_same_rank(c + k, run->used[chunk] - k);
+        for (l = k; l < k + n; l++) if (c[l].body < 0)
+            run->v[c[l].rank] =
+                fsi_v3_madd(run->v[c[l].rank], (fsi_real)(c[l].press / c[l].m), fsi__d3_real(c[l].n));
+        for (l = k; l < k + n; l++) fsi__wc_judge_contact(run, &c[l]);
         fsi__wc_settle(run, c + k, n, 0);
         for (l = 0; l < n; l++) bodies += c[k + l].body >= 0 && c[k + l].active;
         part[0] += bodies > 1;
@@ -1787,6 +1887,33 @@ static void fsi__wc_pgs(fsi__wc_run *run)
     if (any) run->stats.residual = fmax(run->stats.residual, speed > 0 ? change / speed : 0);
 }
 
+/* The shares of several surfaces, as if they stood at right angles. */
+static void fsi__wc_stand_beside(fsi__wc_run *run, const fsi__wc_contact *c)
+{
+    fsi__lane4 *b = &run->beside[c->rank];
+    const double slope = c->share > 0 ? -2 * sqrt(run->lack * c->share) : 0;
+    b->x += (fsi__lane)(slope * c->n.x);
+    b->y += (fsi__lane)(slope * c->n.y);
+    b->z += (fsi__lane)(slope * c->n.z);
+    b->w += (fsi__lane)c->share * (1 - b->w);
+}
+
+/* What a surface that comes nearer adds to the density, rho0 dphi/dd u.n, with the velocities that the contacts leave;
+   and pressure joins the contact's impulse. A single particle (its own kernel makes its density) has no pressure. */
+static void fsi__wc_share(fsi__wc_run *run, fsi__wc_contact *c)
+{
+    const fsi_wcsph *s = run->s;
+    const double rho0 = (double)s->desc.density;
+    const double self = (double)s->particle_mass * fsi__wc_alpha(s->desc.dim, run->h / 2);
+    const double un = fsi__d3_dot(fsi__d3_sub(fsi__d3_of(run->v[c->rank]), c->wall), c->n);
+    const fsi_real rho = run->rho[c->rank] + (fsi_real)(run->dt * rho0 * c->slope * un);
+    fsi__wc_stand_beside(run, c);
+    if (!(c->slope < 0)) return;
+    run->rho[c->rank] = rho;
+    if ((double)run->ratio[c->rank] * rho0 < 1.2 * self && (double)rho > rho0) run->rho[c->rank] = (fsi_real)rho0;
+    c->j = fsi__d3_madd(c->j, c->press, c->n);
+}
+
 /* Sums of the contacts' impulses, for the stats and the obstacles. */
 static void fsi__wc_account(void *arg, int chunk, int begin, int end)
 {
@@ -1798,10 +1925,13 @@ static void fsi__wc_account(void *arg, int chunk, int begin, int end)
     (void)end;
     for (k = run->base[chunk]; k < run->base[chunk] + run->used[chunk]; k++) {
         /* Tangential part; free slip has none, to the last bit. */
-        const fsi__wc_contact *c = &run->contact[k];
+        fsi__wc_contact *c = &run->contact[k];
         const fsi__d3 x = fsi__d3_of(run->x[c->rank]);
-        const double size = fsi__d3_norm(c->j), along = fsi__d3_dot(c->j, c->n);
-        double across = fsi__d3_norm(fsi__d3_madd(c->j, -along, c->n));
+        double size, along, across;
+        fsi__wc_share(run, c);
+        size = fsi__d3_norm(c->j);
+        along = fsi__d3_dot(c->j, c->n);
+        across = fsi__d3_norm(fsi__d3_madd(c->j, -along, c->n));
         if (!(size > 0)) continue;
         if (!(c->slip < 1) && run->s->desc.slip_mode == FSI_WCSPH_SLIP_CONSISTENT) across = 0;
 
@@ -3058,6 +3188,7 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
 {
     fsi__wc_impl *im = (fsi__wc_impl *)s->impl;
     size_t n;
+    double felt;
     int i;
 
     /* Simulator, and room for what emitters may emit. */
@@ -3067,6 +3198,8 @@ static fsi_status fsi__wc_begin(fsi__wc_run *run, fsi_wcsph *s, double dt, const
     run->fn = fn;
     run->length = dt;
     run->h = (double)s->support;
+    felt = FSI__WC_FELT * run->h - (double)s->radius;
+    run->lack = fsi__wc_layers(s->desc.dim, 2 * (double)s->radius, 2 * (double)s->radius, run->h / 2) / (felt * felt);
     run->sources.sources = &im->sources;
     FSI__TRY(fsi__source_make_room(&run->sources, &im->particles, fn, s->time, dt, &run->more));
     run->n = s->count + run->more;
@@ -3332,7 +3465,7 @@ FSI_API fsi_wcsph_desc fsi_wcsph_default_desc(void)
     d.visc_bulk_only = 1;
 
     /* Densities and pressure. */
-    d.shepard_every = 30;
+    d.shepard_every = 0;
     d.diffusion = (fsi_real)0.1;
     d.guard = (fsi_real)0.02;
     d.clamp_pressure = 1;

@@ -70,6 +70,10 @@ typedef struct fsi__wc_contact {
     fsi__d3 u;               /* predicted relative velocity u* */
     fsi__d3 wall;            /* velocity of the surface there, predicted */
     double m, rebound, slip; /* m: of the particle */
+    int apart;               /* 1: not in contact, but near enough to feel the surface's share in the density */
+    double share, slope;     /* phi, that share over rho0; dphi/dd [1/m] */
+    double press;            /* the normal impulse that pressure gives by it [N s] */
+    double before;           /* u.n at the start of the substep [m/s] */
     fsi__d3 j;               /* impulse given to the particle [N s] */
 } fsi__wc_contact;
 

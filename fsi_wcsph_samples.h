@@ -74,7 +74,7 @@ FSI_API int fsi__wc_nearest_sample(fsi__wc_seek seek, fsi_vec3 x, double reach, 
 /* The offset surface near x; `seek`: all samples within `reach`. gap: the distance that particles keep from it; side:
    of a TWO_SIDED surface, 0: unknown. Returns 0 when there is none. */
 FSI_API int fsi__wc_near_samples(const fsi__wc_seek *seek, int two_sided, double side, fsi_vec3 x, double gap,
-                                 double reach, fsi__wc_touch *t);
+                                 double felt, double reach, fsi__wc_touch *t);
 
 FSI__STRICT_FN_BEGIN
 FSI_FN double fsi__wc_axis(fsi_vec3 a, int k) { return (double)(k == 0 ? a.x : k == 1 ? a.y : a.z); }
@@ -315,9 +315,9 @@ FSI_API int fsi__wc_nearest_sample(fsi__wc_seek seek, fsi_vec3 x, double reach, 
 /* The offset surface is the hull of balls around the samples, of radius r_P, or less in thin places (S1,
    direct_forcing.md 3):
       d = min (|x - x_P| - r_P),   n = sum n_P (1 - |x - x_P|/(2 dx))^2, made unit;
-   a particle moves along n until it is clear of all balls. Only particles that are too near get a normal. */
+   a particle moves along n until it is clear of all balls. Only particles nearer than `felt` get a normal. */
 FSI_API int fsi__wc_near_samples(const fsi__wc_seek *seek, int two_sided, double side, fsi_vec3 x, double gap,
-                                 double reach, fsi__wc_touch *t)
+                                 double felt, double reach, fsi__wc_touch *t)
 {
     const fsi__wc_samples *s = seek->s;
     const double dx = s->dx;
@@ -329,7 +329,7 @@ FSI_API int fsi__wc_near_samples(const fsi__wc_seek *seek, int two_sided, double
     /* Distance d; a particle that is far enough needs no more. */
     if (nearest < 0) return 0;
     t->push = gap - t->d;
-    if (!(t->d < gap)) return 1;
+    if (!(t->d < felt)) return 1;
 
     /* Normal n, on the side of the particle. */
     m = fsi__d3_of(s->sample[nearest].n);

@@ -679,7 +679,7 @@ static void test_a_later_step_without_memory_changes_nothing(void)
     test_fail_allocator(&context, 0);
     begin_medley(&g, 2, FSI_WCSPH_AUTO, &context);
     CHECK(step_medley(&g, 0) == FSI_OK);
-    fill(g.t.s, box3(0.02, 0.42, 0, 0.38, 1.2, 0), v3(0, 0, 0));
+    fill(g.t.s, box3(0.02, 0.2, 0, 0.38, 0.38, 0), v3(0, 0, 0));
     for (step = 1; step < 15; step++) {
         fsi_body body[4];
         g.body[0].end.orientation = fsi_quat_from_axis_angle(v3(0, 0, 1), (fsi_real)(0.05 * (step + 1)));
