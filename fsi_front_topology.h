@@ -1871,8 +1871,8 @@ static fsi_status fsi__frt_attempt(fsi__frt *t, fsi__fr_mesh *m, int window, int
     return fsi__frt_try(t, m, window, most, good, fn);
 }
 
-/* The first lattice that leaves nothing thin; where none does, the one that leaves least; where nothing can be sewn, any
-   with more cells, then with whole pieces. */
+/* The first lattice that leaves nothing thin; where none does, the one that leaves least; where nothing can be sewn,
+   any with more cells, then with whole pieces. */
 static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int window, int pieces, const char *fn)
 {
     int i, attempt, fits = 1, left, best = -1, least = FSI__FRT_NONE, good = 0;

@@ -56,8 +56,8 @@ typedef enum fsi_mesh_kind { FSI_MESH_CLOSED, FSI_MESH_OPEN, FSI_MESH_TWO_SIDED 
 /* How to make a mesh. The caller's arrays are copied. Coordinates up to 1e75 (float: 1e9), no unit is assumed. */
 typedef struct fsi_mesh_desc {
     uint32_t cookie;
-    fsi_context *context;      /* default NULL: malloc, silence, serial or OpenMP. Of large meshes, create and what moves
-                                  vertices use its parallel_for */
+    fsi_context *context;      /* default NULL: malloc, silence, serial or OpenMP. Of large meshes, create and what
+                                  moves vertices use its parallel_for */
     const fsi_vec3 *vertices;  /* vertex_count positions [m] */
     int vertex_count;
     const int *elements;       /* corners * element_count indices into vertices; triangles counter-clockwise seen from
