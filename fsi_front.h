@@ -713,14 +713,17 @@ static double fsi__fr_worth(const fsi__fr_impl *im, int i, double missing)
     return fabs(missing) > 512 * (double)FSI_REAL_EPS * size ? missing : 0;
 }
 
-/* Volumes become what they were before remeshing: by what was booked, then by what a sum of all elements shows.
-   Ends with the quality of the mesh. */
+/* Volumes become what they were before remeshing: by what was booked, then by what a sum of all elements shows. What
+   was owed before and is rounding alone waits for the next change: a step that changes nothing leaves all bits as they
+   are. Ends with the quality of the mesh. */
 static fsi__fr_quality fsi__fr_give_back(const fsi_front *f, fsi__fr_impl *im)
 {
     fsi__fr_quality q;
     int round, i, left = 0;
     for (i = 0; i < im->pieces; i++) {
-        im->sum[i].shift = f->desc.keep_volume ? im->work_piece[i].owed - im->moved[i] : 0;
+        const double due = im->work_piece[i].owed - im->moved[i];
+        const int changed = i >= f->piece_count || im->work_piece[i].owed != f->piece[i].owed || im->moved[i] != 0;
+        im->sum[i].shift = !f->desc.keep_volume ? 0 : changed ? due : fsi__fr_worth(im, i, due);
         left += fabs(im->sum[i].shift) > 0;
     }
     for (round = 0;; round++) {

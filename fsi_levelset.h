@@ -591,62 +591,6 @@ static fsi_status fsi__ls_accelerate(fsi__ls_run *run)
     return FSI_OK;
 }
 
-/* Weight of the curvature at a cell: 1 where phi has slope 1 across it, near one surface alone; lower on a ridge
-   between two surfaces, as in a sheet of a cell or two or between drops. Curvature there is that of neither: that of
-   the other side of the surface is used. Not alone, though: a surface that passes the centre of a ridge's cell has its
-   curvature, and with a weight of 0.01 this came and went while the surface moved by a hundredth of a cell. Rims came
-   to such a place and stayed there, thrown to and fro. */
-#define FSI__LS_LEAST_TRUST 0.1
-
-FSI_FN double fsi__ls_trust(const fsi_real *p, int dim, const int *step, double dx)
-{
-    double slope2 = 0, share;
-    int a;
-    for (a = 0; a < dim; a++) {
-        const double slope = ((double)p[step[a]] - (double)p[-step[a]]) / (2 * dx);
-        slope2 += slope * slope;
-    }
-    share = (slope2 - 0.5) / 0.4;
-    return share > 1 ? 1 : (share > FSI__LS_LEAST_TRUST ? share : FSI__LS_LEAST_TRUST);
-}
-
-static void fsi__ls_curvatures(void *arg, int chunk, int begin, int end)
-{
-    const fsi__ls_run *run = (const fsi__ls_run *)arg;
-    const fsi_grid *g = run->grid;
-    const int step[3] = { 1, 10, 100 };
-    const double dx = (double)g->dx, gamma = (double)run->s->desc.surface_tension;
-    const double band = (run->s->desc.tension == FSI_LEVELSET_TENSION_DELTA ? 4 : 3.25) * dx;
-    fsi_real box[1000];
-    int b, x, y, z;
-    (void)chunk;
-    for (b = begin; b < end; b++) {
-        fsi_real *out = run->m->curvature->value + (size_t)b * (size_t)g->block_cells;
-        fsi_real *trust = run->m->trust->value + (size_t)b * (size_t)g->block_cells;
-        fsi__grid_gather(run->m->trial_phi, b, 1, box);
-        fsi__ls_tilt_walls(run, b, box);
-        for (z = 0; z < (g->dim == 3 ? 8 : 1); z++)
-            for (y = 0; y < 8; y++)
-                for (x = 0; x < 8; x++) {
-                    const fsi_real *p = box + (g->dim == 3 ? (z + 1) * 100 : 0) + (y + 1) * 10 + x + 1;
-                    *out++ = (fsi_real)(fabs((double)*p) < band ? gamma * fsi__phi_curvature(p, g->dim, step, dx) : 0);
-                    *trust++ = (fsi_real)fsi__ls_trust(p, g->dim, step, dx);
-                }
-    }
-}
-
-/* Waves of two or three cells along the surface gain energy from the noise of every step and lose none. Surface
-   diffusion (Mullins 1957, J. Appl. Phys. 28), V_n = M Laplacian_s(kap), damps them; it keeps volume, and spheres as
-   they are:
-
-       phi -= c dx^4 min(1, dt/t_c) Laplacian(kap),   t_c = sqrt(rho dx^3/(4 pi gamma)),   c = 0.005
-
-   The curvature at a cell being that of the surface below it, its Laplacian is that along the surface. A step takes 64
-   c = 0.32 of the amplitude of a checkerboard (3D) and c (k dx)^4 of that of a resolved wave: 3e-5 of an ellipsoid's
-   with 16 cells a diameter. It is left out as far as viscosity damps these waves: it would move a surface at rest
-   under gravity, whose kap has a Laplacian too. */
-#define FSI__LS_RELAX 0.005
-
 /* The time in which the shortest waves of the grid move on [s]. */
 static double fsi__ls_capillary_time(const fsi_levelset_desc *d)
 {
@@ -664,6 +608,63 @@ static double fsi__ls_creeps(const fsi_levelset_desc *d)
     const double taken = 8 * (double)d->viscosity / ((double)d->density * dx * dx) * fsi__ls_capillary_time(d);
     return taken < FSI__LS_CREEPS ? taken / FSI__LS_CREEPS : 1;
 }
+
+/* Weight of the curvature at a cell: 1 where phi has slope 1 across it, near one surface alone; lower on a ridge
+   between two surfaces, as in a sheet of a cell or two or between drops. Curvature there is that of neither: that of
+   the other side of the surface is used. Not alone, though: a surface that passes the centre of a ridge's cell has its
+   curvature, and with a weight of 0.01 this comes and goes while the surface moves by a hundredth of a cell. Rims that
+   creep came to such places and stayed there, thrown to and fro; for these 0.1 is the least. */
+static double fsi__ls_least_trust(const fsi_levelset_desc *d) { return fmax(0.01, 0.1 * fsi__ls_creeps(d)); }
+
+FSI_FN double fsi__ls_trust(const fsi_real *p, int dim, const int *step, double dx, double least)
+{
+    double slope2 = 0, share;
+    int a;
+    for (a = 0; a < dim; a++) {
+        const double slope = ((double)p[step[a]] - (double)p[-step[a]]) / (2 * dx);
+        slope2 += slope * slope;
+    }
+    share = (slope2 - 0.5) / 0.4;
+    return share > 1 ? 1 : (share > least ? share : least);
+}
+
+static void fsi__ls_curvatures(void *arg, int chunk, int begin, int end)
+{
+    const fsi__ls_run *run = (const fsi__ls_run *)arg;
+    const fsi_grid *g = run->grid;
+    const int step[3] = { 1, 10, 100 };
+    const double dx = (double)g->dx, gamma = (double)run->s->desc.surface_tension;
+    const double least = fsi__ls_least_trust(&run->s->desc);
+    const double band = (run->s->desc.tension == FSI_LEVELSET_TENSION_DELTA ? 4 : 3.25) * dx;
+    fsi_real box[1000];
+    int b, x, y, z;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        fsi_real *out = run->m->curvature->value + (size_t)b * (size_t)g->block_cells;
+        fsi_real *trust = run->m->trust->value + (size_t)b * (size_t)g->block_cells;
+        fsi__grid_gather(run->m->trial_phi, b, 1, box);
+        fsi__ls_tilt_walls(run, b, box);
+        for (z = 0; z < (g->dim == 3 ? 8 : 1); z++)
+            for (y = 0; y < 8; y++)
+                for (x = 0; x < 8; x++) {
+                    const fsi_real *p = box + (g->dim == 3 ? (z + 1) * 100 : 0) + (y + 1) * 10 + x + 1;
+                    *out++ = (fsi_real)(fabs((double)*p) < band ? gamma * fsi__phi_curvature(p, g->dim, step, dx) : 0);
+                    *trust++ = (fsi_real)fsi__ls_trust(p, g->dim, step, dx, least);
+                }
+    }
+}
+
+/* Waves of two or three cells along the surface gain energy from the noise of every step and lose none. Surface
+   diffusion (Mullins 1957, J. Appl. Phys. 28), V_n = M Laplacian_s(kap), damps them; it keeps volume, and spheres as
+   they are:
+
+       phi -= c dx^4 min(1, dt/t_c) Laplacian(kap),   t_c = sqrt(rho dx^3/(4 pi gamma)),   c = 0.005
+
+   The curvature at a cell being that of the surface below it, its Laplacian is that along the surface. A step takes 64
+   c = 0.32 of the amplitude of a checkerboard (3D) and c (k dx)^4 of that of a resolved wave: 3e-5 of an ellipsoid's
+   with 16 cells a diameter. It is left out as far as viscosity damps these waves: it would move a surface at rest
+   under gravity, whose kap has a Laplacian too. */
+#define FSI__LS_RELAX 0.005
 
 /* Are liquid and air at least so deep on both sides of the surface nearest to a cell? Only there is the Laplacian of
    its curvature resolved: the rim of a film two cells high would be moved by its error, without end. */

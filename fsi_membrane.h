@@ -1294,7 +1294,8 @@ static double fsi__mb_rest_pressure(const fsi__mb_run *run, int piece, fsi_vec3 
         * fsi__d3_dot(fsi__mb_gravity(run->s), fsi__d3_diff(x, run->s->grid->origin));
 }
 
-/* p(x) in the liquid cells at the faces of an axis, as forces of these faces on the surface. */
+/* p(x) in the liquid cells at the faces of an axis, as forces of these faces on the surface. The piece is that of the
+   liquid cell: rows may hold vertices of a second one, close by. */
 static void fsi__mb_find_loads(fsi__mb_run *run, int axis)
 {
     const fsi_grid *g = run->s->grid;
@@ -1302,7 +1303,7 @@ static void fsi__mb_find_loads(fsi__mb_run *run, int axis)
     const double dx = (double)g->dx, area = g->dim == 3 ? dx * dx : dx;
     int i;
     for (i = r->first[axis]; i < r->first[axis + 1]; i++) {
-        const int above = run->cell[r->entry[i]] == FSI_CELL_LIQUID, piece = (int)run->y[r->vertex[r->start[i]]];
+        const int above = run->cell[r->entry[i]] == FSI_CELL_LIQUID, piece = run->s->front->piece_of[r->crossed[i]];
         int at[3];
         memcpy(at, r->cell[i], sizeof at);
         at[axis] -= !above;

@@ -42,6 +42,7 @@ typedef struct fsi__mb_rows {
     int (*cell)[3];            /* count: the cell above the face */
     fsi_real *solid;           /* count: 1, for fsi_grid_faces */
     double *share;             /* count: part of the way between the two centres that is in liquid */
+    int *crossed;              /* count: an element of the front that the way crosses */
     int *start, *length;
     int *vertex;
     double *weight;
@@ -121,9 +122,10 @@ static fsi_status fsi__mb_face_room(fsi__mb_rows *r, const fsi__mb_source *sourc
     const fsi__column face[] = {
         { (void **)(void *)&r->entry, sizeof *r->entry }, { (void **)(void *)&r->cell, sizeof *r->cell },
         { (void **)(void *)&r->solid, sizeof *r->solid }, { (void **)(void *)&r->share, sizeof *r->share },
+        { (void **)(void *)&r->crossed, sizeof *r->crossed },
         { (void **)(void *)&r->start, sizeof *r->start }, { (void **)(void *)&r->length, sizeof *r->length }
     };
-    return fsi__room(source->context, face, 6, 0, &r->face_room, rows, fn);
+    return fsi__room(source->context, face, 7, 0, &r->face_room, rows, fn);
 }
 
 /* The faces across one line of an axis. */
@@ -460,6 +462,7 @@ FSI_API fsi_status fsi__mb_rows_make(fsi__mb_rows *r, const fsi__mb_source *sour
         r->start[f] = (int)sum;
         sum += r->length[f];
         r->length[f] = crossing;
+        r->crossed[f] = source->lines->crossing[crossing].element;
         if (sum > 0x7ffffffe)
             return fsi__fail(source->context, FSI_ERROR_LIMIT, fn, -1, (double)sum, "the surface is too large");
     }
@@ -495,12 +498,13 @@ FSI_API void fsi__mb_rows_free(fsi__mb_rows *r, fsi_context *context)
     const fsi__column face[] = {
         { (void **)(void *)&r->entry, sizeof *r->entry }, { (void **)(void *)&r->cell, sizeof *r->cell },
         { (void **)(void *)&r->solid, sizeof *r->solid }, { (void **)(void *)&r->share, sizeof *r->share },
+        { (void **)(void *)&r->crossed, sizeof *r->crossed },
         { (void **)(void *)&r->start, sizeof *r->start }, { (void **)(void *)&r->length, sizeof *r->length }
     };
     const fsi__column numbers[] = {
         { (void **)(void *)&r->vertex, sizeof *r->vertex }, { (void **)(void *)&r->weight, sizeof *r->weight }
     };
-    fsi__free_columns(context, face, 6, r->face_room);
+    fsi__free_columns(context, face, 7, r->face_room);
     fsi__free_columns(context, numbers, 2, r->number_room);
     fsi__free(context, r->bin, (size_t)r->bin_room, sizeof *r->bin);
     fsi__free(context, r->element, (size_t)r->element_room, sizeof *r->element);

@@ -1914,6 +1914,15 @@ static void fsi__wc_share(fsi__wc_run *run, fsi__wc_contact *c)
     c->j = fsi__d3_madd(c->j, c->press, c->n);
 }
 
+static void fsi__wc_share_chunk(void *arg, int chunk, int begin, int end)
+{
+    fsi__wc_run *run = (fsi__wc_run *)arg;
+    int k;
+    (void)begin;
+    (void)end;
+    for (k = run->base[chunk]; k < run->base[chunk] + run->used[chunk]; k++) fsi__wc_share(run, &run->contact[k]);
+}
+
 /* Sums of the contacts' impulses, for the stats and the obstacles. */
 static void fsi__wc_account(void *arg, int chunk, int begin, int end)
 {
@@ -1925,13 +1934,10 @@ static void fsi__wc_account(void *arg, int chunk, int begin, int end)
     (void)end;
     for (k = run->base[chunk]; k < run->base[chunk] + run->used[chunk]; k++) {
         /* Tangential part; free slip has none, to the last bit. */
-        fsi__wc_contact *c = &run->contact[k];
+        const fsi__wc_contact *c = &run->contact[k];
         const fsi__d3 x = fsi__d3_of(run->x[c->rank]);
-        double size, along, across;
-        fsi__wc_share(run, c);
-        size = fsi__d3_norm(c->j);
-        along = fsi__d3_dot(c->j, c->n);
-        across = fsi__d3_norm(fsi__d3_madd(c->j, -along, c->n));
+        const double size = fsi__d3_norm(c->j), along = fsi__d3_dot(c->j, c->n);
+        double across = fsi__d3_norm(fsi__d3_madd(c->j, -along, c->n));
         if (!(size > 0)) continue;
         if (!(c->slip < 1) && run->s->desc.slip_mode == FSI_WCSPH_SLIP_CONSISTENT) across = 0;
 
@@ -2172,6 +2178,7 @@ static fsi_status fsi__wc_respond(fsi__wc_run *run)
 /* Records the contacts' impulses in the stats, the obstacles and the bodies. */
 static void fsi__wc_keep_records(fsi__wc_run *run)
 {
+    fsi__wc_parallel(run, fsi__wc_share_chunk, FSI__WC_NS_COPY);
     fsi__wc_measure_contacts(run);
     fsi__wc_book_obstacles(run);
     if (run->im->world) fsi__wc_rouse(run);

@@ -1,6 +1,6 @@
-/* test_front_play.c - absurd motions of many drops, rings, bubbles and drops on a floor, each step judged by checks that
-   share no code with fsi_front.h: closed, no two elements that cross, volumes and amounts as booked, what is wet lies on
-   the floor, and where a step is refused nothing has changed.
+/* test_front_play.c - absurd motions of many drops, rings, bubbles and drops on a floor, each step judged by checks
+   that share no code with fsi_front.h: closed, no two elements that cross, volumes and amounts as booked, what is
+   wet lies on the floor, and where a step is refused nothing has changed.
    SPDX-License-Identifier: MIT
 
    PLAY_RUNS (default 1): as many runs of each scene. */

@@ -371,8 +371,8 @@ static void test_drops_rest_on_the_floor(void)
             if (!CHECK(fsi_levelset_step(s, (fsi_real)(1 / row[r].rate)) == FSI_OK)) break;
             if (k >= steps - 15) speed = fmax(speed, (double)s->stats.max_speed);
         }
-        printf("   %dD, %g x %g cells of %g mm, %g N/m, %g degrees: %.5f m/s in the last 15 steps\n", row[r].dim, row[r].wide,
-            row[r].high, dx * 1e3, row[r].tension, row[r].angle, speed);
+        printf("   %dD, %g x %g cells of %g mm, %g N/m, %g degrees: %.5f m/s in the last 15 steps\n", row[r].dim,
+            row[r].wide, row[r].high, dx * 1e3, row[r].tension, row[r].angle, speed);
         CHECK(speed <= 1e-3);
         fsi_levelset_destroy(s);
     }

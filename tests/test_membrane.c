@@ -260,6 +260,30 @@ static void test_flying_drops_keep_momentum(void)
     front_free(&s);
 }
 
+/* Two drops of other pressures at rest, less than a cell apart: boxes of faces hold vertices of both. Neither moves the
+   other. */
+static void test_near_drops_rest(void)
+{
+    fsi_context c = fsi_default_context();
+    front_shape s = { 2, 0, 0, NULL, NULL };
+    fsi_membrane_desc d;
+    fsi_membrane *m;
+    double scale;
+    int k;
+    membrane_add_drop(&s, 12, 20.3, 0, 8, 0);
+    membrane_add_drop(&s, 23.9, 20.3, 0, 3, 0);
+    d = membrane_desc(&c, &s, 40);
+    m = membrane_make(&d);
+    CHECK(m->front->piece_count == 2);
+    scale = sqrt((double)d.surface_tension / (MEMBRANE_RHO * 3 * MEMBRANE_DX));
+    for (k = 0; k < 30 && membrane_step(m, 5e-4); k++) continue;
+    CHECK(m->front->piece_count == 2);
+    CHECK(m->stats.max_speed <= TOL(1e-3, 5e-3) * scale);
+    for (k = 0; k < 2; k++) CHECK_NEAR(m->stats.momentum[k], 0, TOL(1e-9, 1e-4) * scale * m->stats.mass[0]);
+    fsi_membrane_destroy(m);
+    front_free(&s);
+}
+
 /* Flat pools: the pressure is that of the depth, wherever the surface is between two layers of centres. */
 static void test_pool_rests(void)
 {
@@ -419,6 +443,7 @@ int main(int argc, char **argv)
     RUN_PHYSICS(test_drop_swings_as_rayleigh_says);
     RUN_PHYSICS(test_heavy_membranes_swing_slowly);
     RUN(test_flying_drops_keep_momentum);
+    RUN(test_near_drops_rest);
     RUN(test_pool_rests);
     RUN(test_waves_have_their_dispersion);
     RUN(test_sessile_drop_rests_at_90_degrees);

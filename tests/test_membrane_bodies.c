@@ -170,8 +170,8 @@ static void test_floating_cylinder_rests(void)
                 moved += m->stats.captured + m->stats.released;
             }
         }
-        printf("   density %.1f, 1/%.0f s: body %.1e, all %.1e m/s; %.3f cells along; %d\n", density[k], rate[k], fastest,
-            liquid, ((double)w->body[0]->pose.position.x - from) / MEMBRANE_DX, moved);
+        printf("   density %.1f, 1/%.0f s: body %.1e, all %.1e m/s; %.3f cells along; %d\n", density[k], rate[k],
+            fastest, liquid, ((double)w->body[0]->pose.position.x - from) / MEMBRANE_DX, moved);
         CHECK(fastest <= still && liquid <= still);
         CHECK(fabs((double)w->body[0]->pose.position.x - from) <= 1.5 * 0.05 * MEMBRANE_DX);
         CHECK_NEAR((double)w->body[0]->pose.position.y / MEMBRANE_DX, high + y, 0.1);

@@ -118,9 +118,9 @@ TEST_FN void membrane_add_dented_pool(front_shape *s, int n, double high, double
 
 /* ---- a ball ------------------------------------------------------------------------------------------------------ */
 
-/* The surface around a ball from its line at phi, `depth` below the level: in a plane through the axis dpsi/ds = z/l^2 -
-   sin(psi)/r. Goes on as far as `away` from the axis or until it is level or crosses the level. Returns the height there,
-   *slope: of the surface. */
+/* The surface around a ball from its line at phi, `depth` below the level: in a plane through the axis dpsi/ds =
+   z/l^2 - sin(psi)/r. Goes on as far as `away` from the axis or until it is level or crosses the level. Returns the
+   height there, *slope: of the surface. */
 TEST_FN double meniscus_around(double phi, double depth, double r, double l, double away, double *slope)
 {
     const double ds = 1e-3 * l;
