@@ -211,9 +211,10 @@ FSI_API const fsi_error *fsi_front_error(const fsi_front *f);
 FSI_API fsi_status fsi_front_measure(fsi_front *f);
 /* vertex_count unit normals out of the volume, the mean of the elements' by area (2D: length). */
 FSI_API fsi_status fsi_front_normals(const fsi_front *f, fsi_vec3 *out);
-/* vertex_count mean curvatures (k1 + k2)/2 [1/m], 1/R of a ball or disc of radius R: half of the mean curvature normal
-   of Meyer et al. 2003, eq. 8, along the normal of Max 1999, with the Voronoi areas of eq. 7: exact where a vertex and
-   its neighbours lie on a ball. Where these areas are too small, those of their figure 4. */
+/* vertex_count mean curvatures (k1 + k2)/2 [1/m] (2D: k), 1/R of a ball or disc of radius R: least squares of the
+   curvatures along the chords to the neighbours and to the vertices beyond the edges between these, with the normal of
+   Max 1999; 2D: of the circle through a vertex and its neighbours. Exact where these lie on a ball; of second order for
+   any triangles. 0 where the surface has no normal. */
 FSI_API fsi_status fsi_front_curvature(const fsi_front *f, fsi_real *out);
 /* dim * element_count weights of the edges, from corner i to i + 1, in each element: cot/2 of the angle opposite, 2D:
    1/length in both places. With L = sum w (e_i - e_j)(e_i - e_j)^T the area has the gradient L x. */
@@ -1164,46 +1165,71 @@ static void fsi__fr_normal_task(void *arg, int chunk, int begin, int end)
     for (i = begin; i < end; i++) q->normal[i] = fsi__d3_real(fsi__d3_unit(fsi__fr_gradient(q->m, i)));
 }
 
-/* Part of the Voronoi cell of corner a in a triangle: (|ab|^2 cot c + |ac|^2 cot b)/8; half the triangle where its
-   angle at a is obtuse, a quarter where another one is. */
-static double fsi__fr_voronoi(const fsi__fr_mesh *m, int h, double cot_c, double cot_b)
+/* Adds the chord c to the normal equations of
+       -2 n.c/|c|^2 = H + D cos(2 phi) + E sin(2 phi) + l t.c/|c|^2
+   for H, D, E and the tilt t of the normal n over l, by the lower triangle of A and b; frame: two tangents, and n. */
+#define FSI__FR_FIT 5
+
+static void fsi__fr_add_chord(const fsi__d3 *frame, double l, fsi__d3 c, double *A, double *b)
 {
-    const fsi_vec3 a = m->x[m->corner[h]], b = m->x[m->corner[fsi__fr_after(h)]],
-        c = m->x[m->corner[fsi__fr_before(h)]];
-    const double ab = fsi__fr_length2(a, b), ac = fsi__fr_length2(a, c);
-    if (cot_b < 0 || cot_c < 0) return fsi__d3_norm(fsi__fr_cross(a, b, c)) / 8;
-    if (fsi__d3_dot(fsi__d3_diff(b, a), fsi__d3_diff(c, a)) < 0) return fsi__d3_norm(fsi__fr_cross(a, b, c)) / 4;
-    return (ab * cot_c + ac * cot_b) / 8;
+    const double x = fsi__d3_dot(c, frame[0]), y = fsi__d3_dot(c, frame[1]), flat2 = x * x + y * y;
+    const double c2 = fsi__d3_dot(c, c), bend = -2 * fsi__d3_dot(c, frame[2]);
+    double row[FSI__FR_FIT];
+    int i, j;
+    if (!(flat2 > 0)) return;
+    row[0] = 1;
+    row[1] = (x * x - y * y) / flat2;
+    row[2] = 2 * x * y / flat2;
+    row[3] = l * x / c2;
+    row[4] = l * y / c2;
+    for (i = 0; i < FSI__FR_FIT; i++) { /* the weight is |c|^2 */
+        b[i] += row[i] * bend;
+        for (j = 0; j <= i; j++) A[FSI__FR_FIT * i + j] += row[i] * row[j] * c2;
+    }
 }
 
-/* 2 H n = sum (cot + cot) (x - x_j)/(2 A); 2D: H n = sum (x - x_j)/length_j over the mean length. On a ball n.(x - x_j)
-   = |x - x_j|^2/(2 R), so that H = 1/R with A = sum (cot + cot) |x - x_j|^2/8. */
+/* Mean curvature at a vertex. The chord c from it to a point of the surface has k = -2 n.c/|c|^2, k the curvature along
+   c, to O(|c|^2) but for a part that is odd in c, and exactly on a ball. H, the mean of the principal curvatures, is
+   fitted to the chords to the neighbours and to the vertices beyond the edges between these: it is exact on a ball, and
+   elsewhere of second order, whatever the triangles are; cotangents converge on regular ones only. */
+static double fsi__fr_fit_curvature(const fsi__fr_mesh *m, int vertex)
+{
+    double A[FSI__FR_FIT * FSI__FR_FIT], b[FSI__FR_FIT];
+    fsi__d3 frame[3];
+    int h = m->star[vertex], i;
+    memset(A, 0, sizeof A);
+    memset(b, 0, sizeof b);
+    frame[2] = fsi__fr_round_normal(m, vertex);
+    frame[0] = fsi__d3_unit(fabs(frame[2].x) < 0.7 ? fsi__d3_make(0, frame[2].z, -frame[2].y)
+                                                   : fsi__d3_make(frame[2].z, 0, -frame[2].x));
+    frame[1] = fsi__d3_cross(frame[2], frame[0]);
+
+    /* The neighbours, and the vertices beyond the edges between them. */
+    do {
+        const int edge = fsi__fr_after(h), beside = m->corner[edge], beyond = m->corner[fsi__fr_before(m->twin[edge])];
+        fsi__fr_add_chord(frame, m->length, fsi__d3_diff(m->x[beside], m->x[vertex]), A, b);
+        if (beyond != vertex) fsi__fr_add_chord(frame, m->length, fsi__d3_diff(m->x[beyond], m->x[vertex]), A, b);
+        h = m->twin[fsi__fr_before(h)];
+    } while (h != m->star[vertex]);
+
+    /* Where few directions exist D, E and t are as small as may be. */
+    for (i = 1; i < FSI__FR_FIT; i++) A[(FSI__FR_FIT + 1) * i] += 1e-9 * A[0];
+    if (fsi_dense_cholesky(NULL, FSI__FR_FIT, A) != FSI_OK || fsi_dense_cholesky_solve(FSI__FR_FIT, A, b) != FSI_OK)
+        return 0;
+    return b[0];
+}
+
+/* 2D: H n = sum (x - x_j)/length_j over the mean length. */
 static double fsi__fr_curvature_at(const fsi__fr_mesh *m, int vertex)
 {
-    const fsi__d3 n = fsi__fr_round_normal(m, vertex);
-    fsi__d3 sum = fsi__d3_zero();
-    double area = 0, voronoi = 0;
-    int h = m->star[vertex];
-    if (m->k == 2) {
-        const fsi_vec3 x = m->x[vertex];
-        const fsi__d3 d = fsi__d3_diff(x, m->x[m->corner[2 * m->twin[2 * h]]]),
-            e = fsi__d3_diff(x, m->x[m->corner[2 * h + 1]]);
-        sum = fsi__d3_add(fsi__d3_unit(d), fsi__d3_unit(e));
-        area = (fsi__d3_norm(d) + fsi__d3_norm(e)) / 2;
-        return area > 0 ? fsi__d3_dot(sum, n) / area : 0;
-    }
-    do {
-        const int p = fsi__fr_before(h);
-        const double cot_c = fsi__fr_cot(m, h), cot_b = fsi__fr_cot(m, p);
-        sum = fsi__d3_madd(sum, cot_c, fsi__d3_diff(m->x[vertex], m->x[m->corner[fsi__fr_after(h)]]));
-        sum = fsi__d3_madd(sum, cot_b, fsi__d3_diff(m->x[vertex], m->x[m->corner[p]]));
-        area += fsi__fr_voronoi(m, h, cot_c, cot_b);
-        voronoi += (fsi__fr_length2(m->x[vertex], m->x[m->corner[fsi__fr_after(h)]]) * cot_c
-            + fsi__fr_length2(m->x[vertex], m->x[m->corner[p]]) * cot_b) / 8;
-        h = m->twin[p];
-    } while (h != m->star[vertex]);
-    if (voronoi > 0.25 * area) area = voronoi;
-    return area > 0 ? fsi__d3_dot(sum, n) / (4 * area) : 0;
+    fsi__d3 d, e;
+    double length;
+    if (m->k == 3) return fsi__fr_fit_curvature(m, vertex);
+    d = fsi__d3_diff(m->x[vertex], m->x[m->corner[2 * m->twin[2 * m->star[vertex]]]]);
+    e = fsi__d3_diff(m->x[vertex], m->x[m->corner[2 * m->star[vertex] + 1]]);
+    length = (fsi__d3_norm(d) + fsi__d3_norm(e)) / 2;
+    d = fsi__d3_add(fsi__d3_unit(d), fsi__d3_unit(e));
+    return length > 0 ? fsi__d3_dot(d, fsi__fr_round_normal(m, vertex)) / length : 0;
 }
 
 static void fsi__fr_curvature_task(void *arg, int chunk, int begin, int end)
