@@ -111,7 +111,7 @@ static fsi_front *set_up(int scene, front_shape *s, int *up, uint64_t *seed)
     int i;
     *up = scene == PLAY_CEILING ? -1 : scene >= PLAY_FLOOR;
     s->dim = scene == PLAY_DISCS || scene == PLAY_FLOOR_2D ? 2 : 3;
-    if (*up) return topology_sitting(s, at, 3, 5, topology_in(seed, -1.5, 1), *up);
+    if (*up) return topology_sitting(s, at, 3, 5, topology_in(seed, -1.5, 1), *up, 0);
     if (scene == PLAY_RING) {
         front_add_torus(s, 8, 2.2, 50, 14);
         front_add_ball(s, front_v3(0, 0, 0), front_v3(4.5, 4.5, 4.5), 7, 1);

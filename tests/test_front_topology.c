@@ -362,20 +362,24 @@ static void test_amounts_of_what_vanishes_stay_apart(void)
     front_free(&s);
 }
 
+/* Caps of three heights on each wall, thrown at each other along it. */
 static void test_drops_on_a_wall_merge(void)
 {
     static const double center[] = { 0, 2, -1.5 };
     int k, i, t;
-    for (k = 0; k < 12; k++) {
-        const int up = k < 6 ? 1 : -1;
-        front_shape s = { 2 + k / 3 % 2, 0, 0, NULL, NULL };
-        const double foot = sqrt(36 - center[k % 3] * center[k % 3]), wide = center[k % 3] > 0 ? 6 : foot,
+    for (k = 0; k < 20; k++) {
+        const int up = k % 2 ? -1 : 1, dim = k < 8 ? 2 : 3, turn = k / 2 % dim, cap = k % 3;
+        front_shape s = { dim, 0, 0, NULL, NULL };
+        const double foot = sqrt(36 - center[cap] * center[cap]), wide = center[cap] > 0 ? 6 : foot,
             at[2] = { -wide - 1, wide + 1 };
-        fsi_front *f = topology_sitting(&s, at, 2, 6, center[k % 3], up);
+        fsi_front *f = topology_sitting(&s, at, 2, 6, center[cap], up, turn);
+        const fsi_vec3 along = topology_turn(dim, turn, front_v3(0.2, 0, 0));
         if (!f) return;
         for (i = 0; i < 12 && f->piece_count == 2; i++) {
-            for (t = 0; t < f->dim * f->element_count; t++)
-                f->velocity[f->elements[t]] = front_v3((double)f->position[f->elements[t]].x < 0 ? 0.2 : -0.2, 0, 0);
+            for (t = 0; t < f->dim * f->element_count; t++) {
+                const int v = f->elements[t];
+                f->velocity[v] = fsi_v3_scale(along, (fsi_real)(fsi_v3_dot(f->position[v], along) < 0 ? 1 : -1));
+            }
             if (!CHECK(topology_step(f, 1, &tally))) break;
         }
         CHECK(f->piece_count == 1 && f->stats.merges == 1 && f->stats.failed_places == 0);
@@ -384,7 +388,7 @@ static void test_drops_on_a_wall_merge(void)
             CHECK(topology_step(f, 1, &tally));
             t = f->stats.places + f->stats.failed_places;
         }
-        CHECK(t == 0 && f->piece_count == 1 && topology_is_on_floor(f, up) && topology_is_sound(f));
+        CHECK(t == 0 && f->piece_count == 1 && topology_is_on_floor(f, up, turn) && topology_is_sound(f));
         fsi_front_destroy(f);
         front_free(&s);
     }
@@ -398,7 +402,7 @@ static void test_flat_drop_on_a_wall_rests(void)
     for (dim = 2; dim <= 3; dim++) {
         front_shape s = { dim, 0, 0, NULL, NULL };
         const double at = 0;
-        fsi_front *f = topology_sitting(&s, &at, 1, 12, -9.2, 1); /* 40 degrees, 2.8 high */
+        fsi_front *f = topology_sitting(&s, &at, 1, 12, -9.2, 1, 0); /* 40 degrees, 2.8 high */
         double volume;
         if (!f) return;
         volume = f->piece[0].volume;
@@ -406,34 +410,40 @@ static void test_flat_drop_on_a_wall_rests(void)
             CHECK(topology_step(f, 0, &tally));
             CHECK(f->stats.places == 0 && f->stats.failed_places == 0);
         }
-        CHECK(f->piece_count == 1 && topology_is_on_floor(f, 1));
+        CHECK(f->piece_count == 1 && topology_is_on_floor(f, 1, 0));
         CHECK_NEAR(f->piece[0].volume, volume, TOL(1e-12, 1e-5) * volume);
         fsi_front_destroy(f);
         front_free(&s);
     }
 }
 
-/* A ridge on the floor whose middle is drawn in, its line too, becomes two drops. */
+/* A ridge on each wall whose middle is drawn in, its line too, becomes two drops. */
 static void test_bridge_on_a_wall_pinches_off(void)
 {
-    front_shape s = { 3, 0, 0, NULL, NULL };
-    const double at = 0;
-    fsi_front *f = topology_sitting(&s, &at, 1, 6, 0, 1);
-    int i, k, rest = 0, places = 0;
-    if (!f) return;
-    for (k = 0; k < 80 && rest < 6; k++) {
-        for (i = 0; i < f->vertex_count; i++) {
-            const double x = (double)f->position[i].x, y = (double)f->position[i].y, z = (double)f->position[i].z,
-                n = exp(-x * x / 10);
-            f->velocity[i] = rest ? front_v3(0, 0, 0) : front_v3(0.06 * x, -0.2 * n * y, -0.12 * n * z);
+    int turn, i, k;
+    for (turn = 0; turn < 3; turn++) {
+        const fsi_vec3 along = topology_turn(3, turn, front_v3(1, 0, 0)), across = topology_turn(3, turn,
+            front_v3(0, 1, 0)), up = topology_turn(3, turn, front_v3(0, 0, 1));
+        front_shape s = { 3, 0, 0, NULL, NULL };
+        const double at = 0;
+        fsi_front *f = topology_sitting(&s, &at, 1, 6, 0, 1, turn);
+        int rest = 0, places = 0;
+        if (!f) return;
+        for (k = 0; k < 80 && rest < 6; k++) {
+            for (i = 0; i < f->vertex_count; i++) {
+                const double x = (double)fsi_v3_dot(f->position[i], along), n = exp(-x * x / 10),
+                    y = (double)fsi_v3_dot(f->position[i], across), z = (double)fsi_v3_dot(f->position[i], up);
+                f->velocity[i] = rest ? front_v3(0, 0, 0)
+                    : topology_turn(3, turn, front_v3(0.06 * x, -0.2 * n * y, -0.12 * n * z));
+            }
+            if (!CHECK(topology_step(f, 1, &tally))) break;
+            rest += f->piece_count == 2 || rest;
+            places = f->stats.places + f->stats.failed_places;
         }
-        if (!CHECK(topology_step(f, 1, &tally))) break;
-        rest += f->piece_count == 2 || rest;
-        places = f->stats.places + f->stats.failed_places;
+        CHECK(f->piece_count == 2 && places == 0 && topology_is_on_floor(f, 1, turn) && topology_is_sound(f));
+        fsi_front_destroy(f);
+        front_free(&s);
     }
-    CHECK(f->piece_count == 2 && places == 0 && topology_is_on_floor(f, 1) && topology_is_sound(f));
-    fsi_front_destroy(f);
-    front_free(&s);
     check_tally();
 }
 

@@ -267,19 +267,33 @@ TEST_FN void topology_add_sitting(front_shape *s, double at, double radius, doub
     }
 }
 
-/* up -1: all mirrored at the floor, which is a ceiling then. */
-TEST_FN fsi_front *topology_sitting(front_shape *s, const double *at, int count, double radius, double center,
-    int up)
+/* Walls are the floor, up 1, or the ceiling, up -1; `turn` times turned to the next axis: z, x, y, in 2D y, x. Points and
+   velocities of a scene on the floor z = 0 (2D: y = 0), as they lie there, and the height above the floor of one. */
+TEST_FN fsi_vec3 topology_turn(int dim, int turn, fsi_vec3 p)
 {
-    const uint32_t wall = (s->dim == 3 ? (uint32_t)FSI_FRONT_WALL_Z0 : (uint32_t)FSI_FRONT_WALL_Y0) << (up < 0);
+    if (dim == 2) return turn % 2 ? fsi_v3(p.y, -p.x, 0) : p;
+    return turn % 3 == 0 ? p : turn % 3 == 1 ? fsi_v3(p.z, p.x, p.y) : fsi_v3(p.y, p.z, p.x);
+}
+TEST_FN int topology_axis(int dim, int turn) { return dim == 2 ? 1 - turn % 2 : (turn + 2) % 3; }
+TEST_FN double topology_part(fsi_vec3 p, int axis) { return (double)(axis == 0 ? p.x : axis == 1 ? p.y : p.z); }
+
+TEST_FN fsi_front *topology_sitting(front_shape *s, const double *at, int count, double radius, double center, int up,
+    int turn)
+{
+    const int axis = topology_axis(s->dim, turn);
     fsi_front_desc d;
     fsi_front *f = NULL;
+    fsi_vec3 *side;
     uint32_t *flags;
     int i;
     for (i = 0; i < count; i++) topology_add_sitting(s, at[i], radius, center);
     flags = (uint32_t *)calloc((size_t)s->vertices, sizeof *flags);
-    for (i = 0; i < s->vertices; i++) flags[i] = (s->dim == 3 ? s->x[i].z : s->x[i].y) > 0 ? 0 : wall;
-    for (i = 0; i < s->vertices && up < 0; i++) *(s->dim == 3 ? &s->x[i].z : &s->x[i].y) *= -1;
+    for (i = 0; i < s->vertices; i++) {
+        fsi_real *high = s->dim == 3 ? &s->x[i].z : &s->x[i].y;
+        flags[i] = *high > 0 ? 0 : (uint32_t)1 << (2 * axis + (up < 0));
+        *high *= (fsi_real)up;
+        s->x[i] = topology_turn(s->dim, turn, s->x[i]);
+    }
     for (i = 0; i < s->elements && up < 0; i++) {
         int *c = s->corner + s->dim * i, other = c[0];
         c[0] = c[s->dim - 1];
@@ -289,7 +303,8 @@ TEST_FN fsi_front *topology_sitting(front_shape *s, const double *at, int count,
     d.flags = flags;
     d.topology = 1;
     d.attribute_count = 2;
-    *(s->dim == 3 ? (up > 0 ? &d.walls.lo.z : &d.walls.hi.z) : up > 0 ? &d.walls.lo.y : &d.walls.hi.y) = 0;
+    side = up > 0 ? &d.walls.lo : &d.walls.hi;
+    *(axis == 0 ? &side->x : axis == 1 ? &side->y : &side->z) = 0;
     CHECK(fsi_front_create(&f, &d) == FSI_OK);
     for (i = 0; f && i < 2 * f->vertex_count; i++) f->attribute[i] = 1;
     free(flags);
@@ -297,11 +312,11 @@ TEST_FN fsi_front *topology_sitting(front_shape *s, const double *at, int count,
 }
 
 /* All is above the floor, and what has its flag on it. */
-TEST_FN int topology_is_on_floor(const fsi_front *f, int up)
+TEST_FN int topology_is_on_floor(const fsi_front *f, int up, int turn)
 {
     int i, bad = 0, wet = 0;
     for (i = 0; i < f->vertex_count; i++) {
-        const double z = up * (double)(f->dim == 3 ? f->position[i].z : f->position[i].y);
+        const double z = up * topology_part(f->position[i], topology_axis(f->dim, turn));
         const int flag = (f->flags[i] & 63u) != 0;
         bad += flag ? !(fabs(z) <= 0) : !(z > 0);
         wet += flag;
