@@ -136,6 +136,18 @@ FSI_API fsi_status fsi__fl_move_dry(fsi__fl_run *run, int solids)
 
 /* ---- >>faces that both have -------------------------------------------------------------------------------------- */
 
+/* 1: a number of them is above 0. */
+static int fsi__fl_any(const fsi_real *x, size_t count)
+{
+    size_t i;
+    int any = 0;
+    for (i = 0; i < count; i++) any |= x[i] > 0;
+    return any;
+}
+
+/* Have bodies a share of a block's faces of the job's axis? */
+static int fsi__fl_is_shared(const fsi__fl_faces *job, int block) { return job->run->shared[block] >> job->axis & 1; }
+
 /* The liquid's velocity without the bodies' part, and the share of these: volume of bodies, in `share`, over that of
    all, in `hard`. */
 static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
@@ -147,10 +159,15 @@ static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
     fsi_real *wet = run->im->wet[job->axis]->value, *share = run->im->share[job->axis]->value;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        const double part = run->known[job->axis][e] ? (double)(share[e] / all[e]) : 0;
-        wet[e] = (fsi_real)(part < 1 ? (double)wet[e] / (1 - part) : 0);
-        share[e] = (fsi_real)part;
+    for (; begin < end; begin++) {
+        const size_t first = (size_t)begin * cells;
+        const int any = fsi__fl_any(share + first, cells);
+        run->shared[begin] = (unsigned char)((job->axis > 0 ? run->shared[begin] : 0) | any << job->axis);
+        for (e = first; e < first + cells && any; e++) {
+            const double part = run->known[job->axis][e] ? (double)(share[e] / all[e]) : 0;
+            wet[e] = (fsi_real)(part < 1 ? (double)wet[e] / (1 - part) : 0);
+            share[e] = (fsi_real)part;
+        }
     }
 }
 
@@ -400,8 +417,12 @@ static void fsi__fl_glue_range(void *arg, int chunk, int begin, int end)
     fsi_real *glued = im->glued[job->axis]->value;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-        glued[e] = share[e] > 0 ? glued[e] * (1 - share[e]) : 0;
+    for (; begin < end; begin++) {
+        const size_t first = (size_t)begin * cells;
+        if (fsi__fl_is_shared(job, begin)) for (e = first; e < first + cells; e++)
+            glued[e] = share[e] > 0 ? glued[e] * (1 - share[e]) : 0;
+        else memset(glued + first, 0, cells * sizeof *glued);
+    }
 }
 
 /* How much of the liquid at each face moves with bodies. */
@@ -437,16 +458,24 @@ static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
     fsi_real *u = im->u[job->axis]->value, *rho = im->inverse_density[job->axis]->value;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        const double own = (double)share[e], with = (double)glued[e], both = own + with;
-        double mass, body;
-        u[e] = wet[e];
-        rho[e] = (fsi_real)(1 / density);
-        if (!(own > 0)) continue;
-        mass = own * fmax((double)heft[e], FSI__FL_LIGHTEST);
-        body = both * mass / (mass + with);
-        u[e] = (fsi_real)((1 - body) * (double)wet[e] + body * (double)hard[e]);
-        rho[e] = (fsi_real)((1 - both + both * both / (mass + with)) / density);
+    for (; begin < end; begin++) {
+        const size_t first = (size_t)begin * cells, last = first + cells;
+
+        /* Liquid alone. */
+        memcpy(u + first, wet + first, cells * sizeof *u);
+        for (e = first; e < last; e++) rho[e] = (fsi_real)(1 / density);
+        if (!fsi__fl_is_shared(job, begin)) continue;
+
+        /* Both. */
+        for (e = first; e < last; e++) {
+            const double own = (double)share[e], with = (double)glued[e], both = own + with;
+            double mass, body;
+            if (!(own > 0)) continue;
+            mass = own * fmax((double)heft[e], FSI__FL_LIGHTEST);
+            body = both * mass / (mass + with);
+            u[e] = (fsi_real)((1 - body) * (double)wet[e] + body * (double)hard[e]);
+            rho[e] = (fsi_real)((1 - both + both * both / (mass + with)) / density);
+        }
     }
 }
 
@@ -523,17 +552,24 @@ static void fsi__fl_part_range(void *arg, int chunk, int begin, int end)
     unsigned char *own = (unsigned char *)run->label; /* nothing else needs it now */
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        const double part = (double)share[e], with = (double)glued[e], push = (double)change[e];
-
-        /* Deep in a thick body the gradient is not the liquid's. */
-        own[e] = (unsigned char)(reached[e] && (part < FSI__FL_MOST || with > 0));
-        if (with > 0 && own[e]) {
-            const double body = part * fmax((double)heft[e], FSI__FL_LIGHTEST), mass = body + with;
-            const double gain = ((part + with) * push + body * ((double)hard[e] - (double)wet[e])) / mass;
-            change[e] = (fsi_real)((with * gain + (1 - part - with) * push) / (1 - part));
+    for (; begin < end; begin++) {
+        const size_t first = (size_t)begin * cells;
+        if (!fsi__fl_is_shared(job, begin)) {
+            memcpy(own + first, reached + first, cells);
+            continue;
         }
-        hard[e] = (fsi_real)push;
+        for (e = first; e < first + cells; e++) {
+            const double part = (double)share[e], with = (double)glued[e], push = (double)change[e];
+
+            /* Deep in a thick body the gradient is not the liquid's. */
+            own[e] = (unsigned char)(reached[e] && (part < FSI__FL_MOST || with > 0));
+            if (with > 0 && own[e]) {
+                const double body = part * fmax((double)heft[e], FSI__FL_LIGHTEST), mass = body + with;
+                const double gain = ((part + with) * push + body * ((double)hard[e] - (double)wet[e])) / mass;
+                change[e] = (fsi_real)((with * gain + (1 - part - with) * push) / (1 - part));
+            }
+            hard[e] = (fsi_real)push;
+        }
     }
 }
 
@@ -548,8 +584,12 @@ static void fsi__fl_rest_range(void *arg, int chunk, int begin, int end)
     fsi_real *hard = im->hard[job->axis]->value;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-        hard[e] = share[e] > 0 && reached[e] ? (hard[e] - (1 - share[e]) * change[e]) / share[e] : 0;
+    for (; begin < end; begin++) {
+        const size_t first = (size_t)begin * cells;
+        if (fsi__fl_is_shared(job, begin)) for (e = first; e < first + cells; e++)
+            hard[e] = share[e] > 0 && reached[e] ? (hard[e] - (1 - share[e]) * change[e]) / share[e] : 0;
+        else memset(hard + first, 0, cells * sizeof *hard);
+    }
 }
 
 /* The liquid at faces that are mostly a thick body's gets what it has at those beside it. */

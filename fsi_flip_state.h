@@ -262,6 +262,8 @@ typedef struct fsi__fl_run {
     fsi__tr_points points;
     fsi__tr_motion motion;
     unsigned char *given[3];      /* with bodies: faces whose u particles gave */
+    unsigned char *damp;          /* of blocks: 1: holds cells that are not air */
+    unsigned char *shared;        /* with bodies: of blocks: bit a: bodies have a share of faces of axis a */
     unsigned char *blank;         /* of blocks: 1: the pressure reads faces whose u no particle gave */
     unsigned char *known[3], *reached[3], *cell, *let_go; /* of the grid's entries, as fsi_pressure_flow has them */
     unsigned char *let_go_before; /* with bodies: of the last pressure, and */

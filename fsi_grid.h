@@ -1543,6 +1543,15 @@ static void fsi__extrapolate_phi(const fsi__extrapolate *job, int b)
     }
 }
 
+/* Eight bytes that are 0 or 1, as bits: the product moves byte k, whatever the machine's order of bytes, to bit 56 + k. */
+static uint64_t fsi__pack_bits(const unsigned char *x)
+{
+    uint64_t all = 0;
+    int k;
+    for (k = 0; k < 8; k++) all |= (uint64_t)x[k] << 8 * k;
+    return all * 0x0102040810204080u >> 56;
+}
+
 static void fsi__extrapolate_read(void *arg, int chunk, int begin, int end)
 {
     const fsi__extrapolate *job = (const fsi__extrapolate *)arg;
@@ -1555,10 +1564,8 @@ static void fsi__extrapolate_read(void *arg, int chunk, int begin, int end)
         for (z = 0; z < words; z++) {
             unsigned char *known = job->known + (size_t)(b * words + z) * 64;
             uint64_t bits = 0;
-            for (e = 0; e < 64; e++) {
-                known[e] = known[e] != 0;
-                bits |= (uint64_t)known[e] << e;
-            }
+            for (e = 0; e < 64; e++) known[e] = known[e] != 0;
+            for (e = 0; e < 64; e += 8) bits |= fsi__pack_bits(known + e) << e;
             job->now[b * words + z] = bits & fsi__mask_inside(job->f->grid, job->f->place, corner, z, stay);
         }
     }
