@@ -321,15 +321,16 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
             run->known[a] = (unsigned char *)fsi__take(arena, cells, 1);
             run->reached[a] = (unsigned char *)fsi__take(arena, cells, 1);
             if (run->solids > 0) run->given[a] = (unsigned char *)fsi__take(arena, cells, 1);
+            run->shared[a] =
+                (unsigned char *)fsi__take(arena, run->solids > 0 ? (size_t)im->grid->block_count : 0, 1);
+            run->blank[a] = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
         }
         run->cell = (unsigned char *)fsi__take(arena, cells, 1);
         run->let_go = (unsigned char *)fsi__take(arena, cells, 1);
         run->let_go_before = (unsigned char *)fsi__take(arena, run->solids > 0 ? cells : 0, 1);
         run->label = (int *)fsi__take(arena, cells, sizeof *run->label);
         run->flies = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
-        run->blank = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
         run->damp = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
-        run->shared = (unsigned char *)fsi__take(arena, run->solids > 0 ? (size_t)im->grid->block_count : 0, 1);
         if (run->solids > 0)
             run->reach = (fsi__fl_reach *)fsi__take(arena, (size_t)im->grid->block_count, sizeof *run->reach);
         fsi__tr_layout_blocks(&run->points, arena, im->grid->block_count);
@@ -955,7 +956,7 @@ static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
         }
         memcpy(reached, wet, (size_t)g->block_cells);
         for (c = 0; c < g->block_cells; c++) change[c] = wet[c] ? u[c] - change[c] : 0;
-        run->blank[b] = (unsigned char)((a > 0 && run->blank[b]) || blank);
+        run->blank[a][b] = blank;
     }
 }
 
@@ -1032,7 +1033,7 @@ static void fsi__fl_load(const fsi__fl_faces *job, fsi_real *change, int begin, 
     size_t e;
     for (; begin < end; begin++) {
         const size_t first = (size_t)begin * cells;
-        if (job->run->shared[begin] >> job->axis & 1) for (e = first; e < first + cells; e++)
+        if (job->run->shared[job->axis][begin]) for (e = first; e < first + cells; e++)
             change[e] = (fsi_real)((double)change[e] * per_density
                 * fsi__fl_density_at(job->run, job->axis, (long long)e));
         else for (e = first; e < first + cells; e++) change[e] = (fsi_real)((double)change[e] * per_density * alone);
@@ -1050,10 +1051,9 @@ static void fsi__fl_load_change(void *arg, int chunk, int begin, int end)
 static fsi_status fsi__fl_spread_change(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
-    int a;
     fsi__fl_each_axis(run, fsi__fl_find_change);
     fsi__fl_forget_solids(run);
-    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->change[a], run->reached[a], 1));
+    FSI__TRY(fsi__grid_extrapolate_all(im->change, run->reached, im->grid->dim, 1));
     fsi__fl_each_axis(run, fsi__fl_add_change);
     return FSI_OK;
 }
@@ -1061,10 +1061,7 @@ static fsi_status fsi__fl_spread_change(fsi__fl_run *run)
 /* u, by layers = 2 before the pressure, 3 after it. Errors: MEMORY. */
 static fsi_status fsi__fl_spread_velocity(fsi__fl_run *run, int layers)
 {
-    int a;
-    for (a = 0; a < run->im->grid->dim; a++)
-        FSI__TRY(fsi_grid_extrapolate(run->im->u[a], run->known[a], layers));
-    return FSI_OK;
+    return fsi__grid_extrapolate_all(run->im->u, run->known, run->im->grid->dim, layers);
 }
 
 /* ---- >>viscosity ---------------------------------------------------------------------------------------------------
@@ -1857,6 +1854,15 @@ static void fsi__fl_take_back(fsi__fl_run *run)
     memcpy(run->wall_moment, run->kept[2], sizeof run->kept[2]);
 }
 
+/* Does the pressure read faces whose u no particle gave? */
+static int fsi__fl_reads_blanks(const fsi__fl_run *run)
+{
+    int a, any = 0;
+    for (a = 0; a < run->im->grid->dim; a++)
+        any |= memchr(run->blank[a], 1, (size_t)run->im->grid->block_count) != NULL;
+    return any;
+}
+
 /* The pressure, and with bodies again until they bear what the liquid gives them. */
 static fsi_status fsi__fl_couple(fsi__fl_run *run)
 {
@@ -1887,7 +1893,7 @@ static fsi_status fsi__fl_couple(fsi__fl_run *run)
         fsi__fl_accept_solids(run);
         fsi__fl_mix(run);
         fsi__fl_each_axis(run, fsi__fl_know_again);
-        if (memchr(run->blank, 1, (size_t)run->im->grid->block_count)) FSI__TRY(fsi__fl_spread_velocity(run, 2));
+        if (fsi__fl_reads_blanks(run)) FSI__TRY(fsi__fl_spread_velocity(run, 2));
     }
     FSI__TRY(fsi__fl_spread_velocity(run, 3));
     if (run->solids == 0) return FSI_OK;

@@ -146,7 +146,7 @@ static int fsi__fl_any(const fsi_real *x, size_t count)
 }
 
 /* Have bodies a share of a block's faces of the job's axis? */
-static int fsi__fl_is_shared(const fsi__fl_faces *job, int block) { return job->run->shared[block] >> job->axis & 1; }
+static int fsi__fl_is_shared(const fsi__fl_faces *job, int block) { return job->run->shared[job->axis][block]; }
 
 /* The liquid's velocity without the bodies' part, and the share of these: volume of bodies, in `share`, over that of
    all, in `hard`. */
@@ -162,7 +162,7 @@ static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
     for (; begin < end; begin++) {
         const size_t first = (size_t)begin * cells;
         const int any = fsi__fl_any(share + first, cells);
-        run->shared[begin] = (unsigned char)((job->axis > 0 ? run->shared[begin] : 0) | any << job->axis);
+        run->shared[job->axis][begin] = (unsigned char)any;
         for (e = first; e < first + cells && any; e++) {
             const double part = run->known[job->axis][e] ? (double)(share[e] / all[e]) : 0;
             wet[e] = (fsi_real)(part < 1 ? (double)wet[e] / (1 - part) : 0);
@@ -325,6 +325,7 @@ static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
     }
 }
 
+#define FSI__FL_SURFACE 512 /* vertices or faces of a surface a chunk */
 #define FSI__FL_BEYOND 5e8 /* [cells] more than any grid has */
 
 /* Where all vertices are among the centres of cells along each axis: an even number 2 n is between two of them, n are
@@ -385,8 +386,9 @@ static fsi_status fsi__fl_glue_by(fsi__fl_run *run, fsi__fl_lines *l)
         l->meets = (unsigned char *)fsi__take(arena, faces, 1);
         l->room = (int)((arena->size - arena->used) / sizeof *l->list);
         l->list = (fsi__fl_crossing *)(void *)(arena->base + arena->used);
-        fsi__parallel(run->s->context, (int)vertices, FSI__FL_GRAIN, fsi__fl_count_below, l);
-        fsi__parallel_work(run->s->context, (int)faces, FSI__FL_GRAIN, 10.0 * (double)faces, fsi__fl_mark_faces, l);
+        fsi__parallel_work(run->s->context, (int)vertices, FSI__FL_SURFACE, 5.0 * (double)vertices,
+            fsi__fl_count_below, l);
+        fsi__parallel_work(run->s->context, (int)faces, FSI__FL_SURFACE, 10.0 * (double)faces, fsi__fl_mark_faces, l);
         for (f = l->count = 0; f < l->surface->face_count; f++)
             if (l->meets[f]) fsi__fl_cross_face(l, f);
         if (l->count <= l->room) break;
@@ -537,6 +539,13 @@ FSI_API fsi_status fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__t
 
 /* ---- >>what each gets -------------------------------------------------------------------------------------------- */
 
+/* Faces that keep their change of an axis: in `label`, four bytes a cell, which nothing else needs now. */
+static unsigned char *fsi__fl_own_faces(const fsi__fl_run *run, int axis)
+{
+    const fsi_grid *g = run->im->grid;
+    return (unsigned char *)run->label + (size_t)axis * (size_t)g->block_count * (size_t)g->block_cells;
+}
+
 /* What the liquid gets of the pressure's change L at a face, of momentum over the liquid's density: what moves with a
    body comes to one velocity with it, the rest gets L. `hard` keeps L. */
 static void fsi__fl_part_range(void *arg, int chunk, int begin, int end)
@@ -549,7 +558,7 @@ static void fsi__fl_part_range(void *arg, int chunk, int begin, int end)
     const fsi_real *share = im->share[job->axis]->value, *glued = im->glued[job->axis]->value;
     const fsi_real *heft = im->heft[job->axis]->value, *wet = im->wet[job->axis]->value;
     fsi_real *change = im->change[job->axis]->value, *hard = im->hard[job->axis]->value;
-    unsigned char *own = (unsigned char *)run->label; /* nothing else needs it now */
+    unsigned char *own = fsi__fl_own_faces(run, job->axis);
     size_t e;
     (void)chunk;
     for (; begin < end; begin++) {
@@ -595,13 +604,12 @@ static void fsi__fl_rest_range(void *arg, int chunk, int begin, int end)
 /* The liquid at faces that are mostly a thick body's gets what it has at those beside it. */
 FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run)
 {
-    fsi__fl_faces job;
-    job.run = run;
-    for (job.axis = 0; job.axis < run->im->grid->dim; job.axis++) {
-        fsi__parallel(run->s->context, run->im->grid->block_count, 4, fsi__fl_part_range, &job);
-        FSI__TRY(fsi_grid_extrapolate(run->im->change[job.axis], (unsigned char *)run->label, 2));
-        fsi__parallel(run->s->context, run->im->grid->block_count, 4, fsi__fl_rest_range, &job);
-    }
+    unsigned char *own[3];
+    int a;
+    for (a = 0; a < 3; a++) own[a] = fsi__fl_own_faces(run, a);
+    fsi__fl_each_axis(run, fsi__fl_part_range);
+    FSI__TRY(fsi__grid_extrapolate_all(run->im->change, own, run->im->grid->dim, 2));
+    fsi__fl_each_axis(run, fsi__fl_rest_range);
     return FSI_OK;
 }
 
