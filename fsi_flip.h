@@ -321,13 +321,16 @@ static fsi_status fsi__fl_make_blocks(fsi__fl_run *run)
             run->known[a] = (unsigned char *)fsi__take(arena, cells, 1);
             run->reached[a] = (unsigned char *)fsi__take(arena, cells, 1);
             if (run->solids > 0) run->given[a] = (unsigned char *)fsi__take(arena, cells, 1);
+            run->shared[a] =
+                (unsigned char *)fsi__take(arena, run->solids > 0 ? (size_t)im->grid->block_count : 0, 1);
+            run->blank[a] = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
         }
         run->cell = (unsigned char *)fsi__take(arena, cells, 1);
         run->let_go = (unsigned char *)fsi__take(arena, cells, 1);
         run->let_go_before = (unsigned char *)fsi__take(arena, run->solids > 0 ? cells : 0, 1);
         run->label = (int *)fsi__take(arena, cells, sizeof *run->label);
         run->flies = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
-        run->blank = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
+        run->damp = (unsigned char *)fsi__take(arena, (size_t)im->grid->block_count, 1);
         if (run->solids > 0)
             run->reach = (fsi__fl_reach *)fsi__take(arena, (size_t)im->grid->block_count, sizeof *run->reach);
         fsi__tr_layout_blocks(&run->points, arena, im->grid->block_count);
@@ -368,6 +371,21 @@ static void fsi__fl_mark_held(fsi__fl_run *run)
     int i;
     for (i = 0; i < run->n && run->held; i++)
         if (run->held[i]) run->cell[run->points.key[i]] = FSI_CELL_SOLID;
+}
+
+/* Which blocks hold cells that are not air. */
+static void fsi__fl_find_damp(void *arg, int chunk, int begin, int end)
+{
+    fsi__fl_run *run = (fsi__fl_run *)arg;
+    const int cells = run->im->grid->block_cells;
+    int b, c;
+    (void)chunk;
+    for (b = begin; b < end; b++) {
+        const unsigned char *cell = run->cell + (size_t)b * (size_t)cells;
+        unsigned char any = 0;
+        for (c = 0; c < cells; c++) any |= (unsigned char)(cell[c] != FSI_CELL_AIR);
+        run->damp[b] = any;
+    }
 }
 
 /* Largest fill, number and volume of liquid cells, for stats. */
@@ -419,6 +437,7 @@ static void fsi__fl_find_liquid(fsi__fl_run *run)
     im->opened = run->solids_hash;
     fsi__fl_find_kinds(cells);
     fsi__fl_mark_held(run);
+    fsi__grid_light(im->grid, 8, 30, fsi__fl_find_damp, run);
     fsi__fl_count_liquid(run);
 }
 
@@ -535,15 +554,15 @@ static int fsi__fl_side_bit(const fsi__fl_side *s) { return 1 << ((s->side >> 1)
 static int fsi__fl_each_side(fsi__fl_run *run, fsi__fl_side_fn *visit)
 {
     const fsi_grid *g = run->im->grid;
-    int b, c, side, corner[3], sum = 0;
+    int b, k, side, corner[3], sum = 0;
     for (b = 0; b < g->block_count; b++) {
         fsi_grid_corner(g, b, corner);
         for (side = 0; side < 2 * g->dim; side++) {
-            const int a = side >> 1, layer = side & 1 ? g->n[a] - 1 - corner[a] : 0 - corner[a];
+            const int a = side >> 1, layer = side & 1 ? g->n[a] - 1 - corner[a] : 0 - corner[a], back = 1 << 3 * a;
             if (run->s->desc.open_side[side] || layer < 0 || layer > 7) continue;
-            for (c = 0; c < g->block_cells; c++) {
+            for (k = 0; k < g->block_cells / 8; k++) {
+                const int c = (k & ~(back - 1)) * 8 + layer * back + (k & (back - 1));
                 fsi__fl_side s;
-                if ((c >> 3 * a & 7) != layer) continue;
                 s.at[0] = corner[0] + (c & 7);
                 s.at[1] = corner[1] + (c >> 3 & 7);
                 s.at[2] = corner[2] + (c >> 6);
@@ -887,6 +906,22 @@ static fsi_status fsi__fl_solve(fsi__fl_run *run, fsi_pressure_flow *flow)
    they get the mean change of their neighbours, by one layer, or what lies above the surface would fall while the
    liquid rests. */
 
+/* wet: 1 at faces of a block, of an axis, that have a cell beside them that is not air. beside: the block below. */
+static void fsi__fl_find_wet(const fsi__fl_run *run, int a, int b, int beside, unsigned char *wet)
+{
+    const int cells = run->im->grid->block_cells, back = 1 << 3 * a;
+    const unsigned char *own = run->cell + (size_t)b * (size_t)cells;
+    const unsigned char *other = beside < 0 ? NULL : run->cell + (size_t)beside * (size_t)cells;
+    int c, k;
+    for (c = 0; c < back; c++) wet[c] = 0;
+    for (c = back; c < cells; c++) wet[c] = own[c - back] != FSI_CELL_AIR;
+    for (k = 0; k < cells / 8; k++) { /* the first ones along the axis */
+        c = (k & ~(back - 1)) * 8 + (k & (back - 1));
+        wet[c] = other && other[c + 7 * back] != FSI_CELL_AIR;
+    }
+    for (c = 0; c < cells; c++) wet[c] = (unsigned char)(wet[c] | (own[c] != FSI_CELL_AIR));
+}
+
 /* reached, change, blank; known keeps what particles gave, and what the pressure reached. */
 static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
 {
@@ -894,25 +929,34 @@ static void fsi__fl_find_change(void *arg, int chunk, int begin, int end)
     fsi__fl_run *run = job->run;
     const fsi_grid *g = run->im->grid;
     const int a = job->axis;
-    fsi_real *u = run->im->u[a]->value, *change = run->im->change[a]->value;
     int b, c, corner[3], below[3] = { 0, 0, 0 };
     (void)chunk;
     below[a] = -1;
     for (b = begin; b < end; b++) {
-        const int beside = fsi__block_beside(g, b, below), first = b * g->block_cells;
-        int blank = 0;
+        const int beside = fsi__block_beside(g, b, below), damp = run->damp[b] || (beside >= 0 && run->damp[beside]);
+        const size_t first = (size_t)b * (size_t)g->block_cells;
+        const fsi_real *u = run->im->u[a]->value + first;
+        fsi_real *change = run->im->change[a]->value + first;
+        unsigned char *reached = run->reached[a] + first, *known = run->known[a] + first, blank = 0, wet[512];
+        int last;
+
+        /* Faces of the box. */
+        memset(wet, 0, sizeof wet);
+        if (damp) fsi__fl_find_wet(run, a, b, beside, wet);
         fsi_grid_corner(g, b, corner);
+        last = g->n[a] - corner[a];
+        for (c = 0; c < g->block_cells && last < 7; c++)
+            if ((c >> 3 * a & 7) > last) wet[c] = known[c] = 0;
+
+        /* What the pressure reached. */
         for (c = 0; c < g->block_cells; c++) {
-            const int at = c >> 3 * a & 7, back = 1 << 3 * a, e = first + c;
-            const int lower = at > 0 ? e - back : (beside < 0 ? -1 : beside * g->block_cells + c + 7 * back);
-            const int wet = run->cell[e] != FSI_CELL_AIR || (lower >= 0 && run->cell[lower] != FSI_CELL_AIR);
-            const int inside = corner[a] + at <= g->n[a];
-            run->reached[a][e] = (unsigned char)(wet && inside);
-            blank |= wet && inside && run->known[a][e] != 1;
-            run->known[a][e] = (unsigned char)((run->known[a][e] == 1 || wet) && inside);
-            change[e] = run->reached[a][e] ? u[e] - change[e] : 0;
+            const unsigned char given = known[c] == 1;
+            blank |= (unsigned char)(wet[c] & !given);
+            known[c] = given | wet[c];
         }
-        run->blank[b] = (unsigned char)((a > 0 && run->blank[b]) || blank);
+        memcpy(reached, wet, (size_t)g->block_cells);
+        for (c = 0; c < g->block_cells; c++) change[c] = wet[c] ? u[c] - change[c] : 0;
+        run->blank[a][b] = blank;
     }
 }
 
@@ -926,8 +970,11 @@ static void fsi__fl_add_change(void *arg, int chunk, int begin, int end)
     const fsi_real *change = job->run->im->change[job->axis]->value;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-        if (known[e] && reached[e] == 2) u[e] += change[e];
+    for (; begin < end; begin++) {
+        if (!memchr(reached + (size_t)begin * cells, 2, cells)) continue;
+        for (e = (size_t)begin * cells; e < (size_t)(begin + 1) * cells; e++)
+            if (known[e] && reached[e] == 2) u[e] += change[e];
+    }
 }
 
 /* Is a face, of an axis and an entry, within obstacles? Those at their surface are not. */
@@ -982,9 +1029,15 @@ static void fsi__fl_load(const fsi__fl_faces *job, fsi_real *change, int begin, 
 {
     const size_t cells = (size_t)job->run->im->grid->block_cells;
     const double per_density = 1 / (double)job->run->s->desc.density;
+    const double alone = 1 / (double)(fsi_real)per_density; /* as fsi__fl_density_at has it, where there is no body */
     size_t e;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-        change[e] = (fsi_real)((double)change[e] * per_density * fsi__fl_density_at(job->run, job->axis, (long long)e));
+    for (; begin < end; begin++) {
+        const size_t first = (size_t)begin * cells;
+        if (job->run->shared[job->axis][begin]) for (e = first; e < first + cells; e++)
+            change[e] = (fsi_real)((double)change[e] * per_density
+                * fsi__fl_density_at(job->run, job->axis, (long long)e));
+        else for (e = first; e < first + cells; e++) change[e] = (fsi_real)((double)change[e] * per_density * alone);
+    }
 }
 
 static void fsi__fl_load_change(void *arg, int chunk, int begin, int end)
@@ -998,10 +1051,9 @@ static void fsi__fl_load_change(void *arg, int chunk, int begin, int end)
 static fsi_status fsi__fl_spread_change(fsi__fl_run *run)
 {
     fsi__fl_impl *im = run->im;
-    int a;
     fsi__fl_each_axis(run, fsi__fl_find_change);
     fsi__fl_forget_solids(run);
-    for (a = 0; a < im->grid->dim; a++) FSI__TRY(fsi_grid_extrapolate(im->change[a], run->reached[a], 1));
+    FSI__TRY(fsi__grid_extrapolate_all(im->change, run->reached, im->grid->dim, 1));
     fsi__fl_each_axis(run, fsi__fl_add_change);
     return FSI_OK;
 }
@@ -1009,10 +1061,7 @@ static fsi_status fsi__fl_spread_change(fsi__fl_run *run)
 /* u, by layers = 2 before the pressure, 3 after it. Errors: MEMORY. */
 static fsi_status fsi__fl_spread_velocity(fsi__fl_run *run, int layers)
 {
-    int a;
-    for (a = 0; a < run->im->grid->dim; a++)
-        FSI__TRY(fsi_grid_extrapolate(run->im->u[a], run->known[a], layers));
-    return FSI_OK;
+    return fsi__grid_extrapolate_all(run->im->u, run->known, run->im->grid->dim, layers);
 }
 
 /* ---- >>viscosity ---------------------------------------------------------------------------------------------------
@@ -1805,6 +1854,15 @@ static void fsi__fl_take_back(fsi__fl_run *run)
     memcpy(run->wall_moment, run->kept[2], sizeof run->kept[2]);
 }
 
+/* Does the pressure read faces whose u no particle gave? */
+static int fsi__fl_reads_blanks(const fsi__fl_run *run)
+{
+    int a, any = 0;
+    for (a = 0; a < run->im->grid->dim; a++)
+        any |= memchr(run->blank[a], 1, (size_t)run->im->grid->block_count) != NULL;
+    return any;
+}
+
 /* The pressure, and with bodies again until they bear what the liquid gives them. */
 static fsi_status fsi__fl_couple(fsi__fl_run *run)
 {
@@ -1835,7 +1893,7 @@ static fsi_status fsi__fl_couple(fsi__fl_run *run)
         fsi__fl_accept_solids(run);
         fsi__fl_mix(run);
         fsi__fl_each_axis(run, fsi__fl_know_again);
-        if (memchr(run->blank, 1, (size_t)run->im->grid->block_count)) FSI__TRY(fsi__fl_spread_velocity(run, 2));
+        if (fsi__fl_reads_blanks(run)) FSI__TRY(fsi__fl_spread_velocity(run, 2));
     }
     FSI__TRY(fsi__fl_spread_velocity(run, 3));
     if (run->solids == 0) return FSI_OK;

@@ -136,6 +136,18 @@ FSI_API fsi_status fsi__fl_move_dry(fsi__fl_run *run, int solids)
 
 /* ---- >>faces that both have -------------------------------------------------------------------------------------- */
 
+/* 1: a number of them is above 0. */
+static int fsi__fl_any(const fsi_real *x, size_t count)
+{
+    size_t i;
+    int any = 0;
+    for (i = 0; i < count; i++) any |= x[i] > 0;
+    return any;
+}
+
+/* Have bodies a share of a block's faces of the job's axis? */
+static int fsi__fl_is_shared(const fsi__fl_faces *job, int block) { return job->run->shared[job->axis][block]; }
+
 /* The liquid's velocity without the bodies' part, and the share of these: volume of bodies, in `share`, over that of
    all, in `hard`. */
 static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
@@ -147,10 +159,15 @@ static void fsi__fl_divide_range(void *arg, int chunk, int begin, int end)
     fsi_real *wet = run->im->wet[job->axis]->value, *share = run->im->share[job->axis]->value;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        const double part = run->known[job->axis][e] ? (double)(share[e] / all[e]) : 0;
-        wet[e] = (fsi_real)(part < 1 ? (double)wet[e] / (1 - part) : 0);
-        share[e] = (fsi_real)part;
+    for (; begin < end; begin++) {
+        const size_t first = (size_t)begin * cells;
+        const int any = fsi__fl_any(share + first, cells);
+        run->shared[job->axis][begin] = (unsigned char)any;
+        for (e = first; e < first + cells && any; e++) {
+            const double part = run->known[job->axis][e] ? (double)(share[e] / all[e]) : 0;
+            wet[e] = (fsi_real)(part < 1 ? (double)wet[e] / (1 - part) : 0);
+            share[e] = (fsi_real)part;
+        }
     }
 }
 
@@ -308,6 +325,7 @@ static void fsi__fl_cross_face(fsi__fl_lines *l, int f)
     }
 }
 
+#define FSI__FL_SURFACE 512 /* vertices or faces of a surface a chunk */
 #define FSI__FL_BEYOND 5e8 /* [cells] more than any grid has */
 
 /* Where all vertices are among the centres of cells along each axis: an even number 2 n is between two of them, n are
@@ -368,8 +386,9 @@ static fsi_status fsi__fl_glue_by(fsi__fl_run *run, fsi__fl_lines *l)
         l->meets = (unsigned char *)fsi__take(arena, faces, 1);
         l->room = (int)((arena->size - arena->used) / sizeof *l->list);
         l->list = (fsi__fl_crossing *)(void *)(arena->base + arena->used);
-        fsi__parallel(run->s->context, (int)vertices, FSI__FL_GRAIN, fsi__fl_count_below, l);
-        fsi__parallel_work(run->s->context, (int)faces, FSI__FL_GRAIN, 10.0 * (double)faces, fsi__fl_mark_faces, l);
+        fsi__parallel_work(run->s->context, (int)vertices, FSI__FL_SURFACE, 5.0 * (double)vertices,
+            fsi__fl_count_below, l);
+        fsi__parallel_work(run->s->context, (int)faces, FSI__FL_SURFACE, 10.0 * (double)faces, fsi__fl_mark_faces, l);
         for (f = l->count = 0; f < l->surface->face_count; f++)
             if (l->meets[f]) fsi__fl_cross_face(l, f);
         if (l->count <= l->room) break;
@@ -400,8 +419,12 @@ static void fsi__fl_glue_range(void *arg, int chunk, int begin, int end)
     fsi_real *glued = im->glued[job->axis]->value;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-        glued[e] = share[e] > 0 ? glued[e] * (1 - share[e]) : 0;
+    for (; begin < end; begin++) {
+        const size_t first = (size_t)begin * cells;
+        if (fsi__fl_is_shared(job, begin)) for (e = first; e < first + cells; e++)
+            glued[e] = share[e] > 0 ? glued[e] * (1 - share[e]) : 0;
+        else memset(glued + first, 0, cells * sizeof *glued);
+    }
 }
 
 /* How much of the liquid at each face moves with bodies. */
@@ -437,16 +460,24 @@ static void fsi__fl_mix_range(void *arg, int chunk, int begin, int end)
     fsi_real *u = im->u[job->axis]->value, *rho = im->inverse_density[job->axis]->value;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        const double own = (double)share[e], with = (double)glued[e], both = own + with;
-        double mass, body;
-        u[e] = wet[e];
-        rho[e] = (fsi_real)(1 / density);
-        if (!(own > 0)) continue;
-        mass = own * fmax((double)heft[e], FSI__FL_LIGHTEST);
-        body = both * mass / (mass + with);
-        u[e] = (fsi_real)((1 - body) * (double)wet[e] + body * (double)hard[e]);
-        rho[e] = (fsi_real)((1 - both + both * both / (mass + with)) / density);
+    for (; begin < end; begin++) {
+        const size_t first = (size_t)begin * cells, last = first + cells;
+
+        /* Liquid alone. */
+        memcpy(u + first, wet + first, cells * sizeof *u);
+        for (e = first; e < last; e++) rho[e] = (fsi_real)(1 / density);
+        if (!fsi__fl_is_shared(job, begin)) continue;
+
+        /* Both. */
+        for (e = first; e < last; e++) {
+            const double own = (double)share[e], with = (double)glued[e], both = own + with;
+            double mass, body;
+            if (!(own > 0)) continue;
+            mass = own * fmax((double)heft[e], FSI__FL_LIGHTEST);
+            body = both * mass / (mass + with);
+            u[e] = (fsi_real)((1 - body) * (double)wet[e] + body * (double)hard[e]);
+            rho[e] = (fsi_real)((1 - both + both * both / (mass + with)) / density);
+        }
     }
 }
 
@@ -508,6 +539,13 @@ FSI_API fsi_status fsi__fl_share_faces(fsi__fl_run *run, double per_cell, fsi__t
 
 /* ---- >>what each gets -------------------------------------------------------------------------------------------- */
 
+/* Faces that keep their change of an axis: in `label`, four bytes a cell, which nothing else needs now. */
+static unsigned char *fsi__fl_own_faces(const fsi__fl_run *run, int axis)
+{
+    const fsi_grid *g = run->im->grid;
+    return (unsigned char *)run->label + (size_t)axis * (size_t)g->block_count * (size_t)g->block_cells;
+}
+
 /* What the liquid gets of the pressure's change L at a face, of momentum over the liquid's density: what moves with a
    body comes to one velocity with it, the rest gets L. `hard` keeps L. */
 static void fsi__fl_part_range(void *arg, int chunk, int begin, int end)
@@ -520,20 +558,27 @@ static void fsi__fl_part_range(void *arg, int chunk, int begin, int end)
     const fsi_real *share = im->share[job->axis]->value, *glued = im->glued[job->axis]->value;
     const fsi_real *heft = im->heft[job->axis]->value, *wet = im->wet[job->axis]->value;
     fsi_real *change = im->change[job->axis]->value, *hard = im->hard[job->axis]->value;
-    unsigned char *own = (unsigned char *)run->label; /* nothing else needs it now */
+    unsigned char *own = fsi__fl_own_faces(run, job->axis);
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++) {
-        const double part = (double)share[e], with = (double)glued[e], push = (double)change[e];
-
-        /* Deep in a thick body the gradient is not the liquid's. */
-        own[e] = (unsigned char)(reached[e] && (part < FSI__FL_MOST || with > 0));
-        if (with > 0 && own[e]) {
-            const double body = part * fmax((double)heft[e], FSI__FL_LIGHTEST), mass = body + with;
-            const double gain = ((part + with) * push + body * ((double)hard[e] - (double)wet[e])) / mass;
-            change[e] = (fsi_real)((with * gain + (1 - part - with) * push) / (1 - part));
+    for (; begin < end; begin++) {
+        const size_t first = (size_t)begin * cells;
+        if (!fsi__fl_is_shared(job, begin)) {
+            memcpy(own + first, reached + first, cells);
+            continue;
         }
-        hard[e] = (fsi_real)push;
+        for (e = first; e < first + cells; e++) {
+            const double part = (double)share[e], with = (double)glued[e], push = (double)change[e];
+
+            /* Deep in a thick body the gradient is not the liquid's. */
+            own[e] = (unsigned char)(reached[e] && (part < FSI__FL_MOST || with > 0));
+            if (with > 0 && own[e]) {
+                const double body = part * fmax((double)heft[e], FSI__FL_LIGHTEST), mass = body + with;
+                const double gain = ((part + with) * push + body * ((double)hard[e] - (double)wet[e])) / mass;
+                change[e] = (fsi_real)((with * gain + (1 - part - with) * push) / (1 - part));
+            }
+            hard[e] = (fsi_real)push;
+        }
     }
 }
 
@@ -548,20 +593,23 @@ static void fsi__fl_rest_range(void *arg, int chunk, int begin, int end)
     fsi_real *hard = im->hard[job->axis]->value;
     size_t e;
     (void)chunk;
-    for (e = (size_t)begin * cells; e < (size_t)end * cells; e++)
-        hard[e] = share[e] > 0 && reached[e] ? (hard[e] - (1 - share[e]) * change[e]) / share[e] : 0;
+    for (; begin < end; begin++) {
+        const size_t first = (size_t)begin * cells;
+        if (fsi__fl_is_shared(job, begin)) for (e = first; e < first + cells; e++)
+            hard[e] = share[e] > 0 && reached[e] ? (hard[e] - (1 - share[e]) * change[e]) / share[e] : 0;
+        else memset(hard + first, 0, cells * sizeof *hard);
+    }
 }
 
 /* The liquid at faces that are mostly a thick body's gets what it has at those beside it. */
 FSI_API fsi_status fsi__fl_part_change(fsi__fl_run *run)
 {
-    fsi__fl_faces job;
-    job.run = run;
-    for (job.axis = 0; job.axis < run->im->grid->dim; job.axis++) {
-        fsi__parallel(run->s->context, run->im->grid->block_count, 4, fsi__fl_part_range, &job);
-        FSI__TRY(fsi_grid_extrapolate(run->im->change[job.axis], (unsigned char *)run->label, 2));
-        fsi__parallel(run->s->context, run->im->grid->block_count, 4, fsi__fl_rest_range, &job);
-    }
+    unsigned char *own[3];
+    int a;
+    for (a = 0; a < 3; a++) own[a] = fsi__fl_own_faces(run, a);
+    fsi__fl_each_axis(run, fsi__fl_part_range);
+    FSI__TRY(fsi__grid_extrapolate_all(run->im->change, own, run->im->grid->dim, 2));
+    fsi__fl_each_axis(run, fsi__fl_rest_range);
     return FSI_OK;
 }
 

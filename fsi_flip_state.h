@@ -262,7 +262,9 @@ typedef struct fsi__fl_run {
     fsi__tr_points points;
     fsi__tr_motion motion;
     unsigned char *given[3];      /* with bodies: faces whose u particles gave */
-    unsigned char *blank;         /* of blocks: 1: the pressure reads faces whose u no particle gave */
+    unsigned char *damp;          /* of blocks: 1: holds cells that are not air */
+    unsigned char *shared[3];     /* with bodies: of blocks, for each axis: 1: bodies have a share of faces */
+    unsigned char *blank[3];      /* the same: 1: the pressure reads faces whose u no particle gave */
     unsigned char *known[3], *reached[3], *cell, *let_go; /* of the grid's entries, as fsi_pressure_flow has them */
     unsigned char *let_go_before; /* with bodies: of the last pressure, and */
     int same_masses;              /* 1: it was solved with the masses of now */
@@ -290,7 +292,7 @@ typedef struct fsi__fl_run {
 
 /* Faces of one axis, a task some blocks. */
 typedef struct fsi__fl_faces { fsi__fl_run *run; int axis; } fsi__fl_faces;
-/* fn, which gets an fsi__fl_faces, for each axis in tasks. */
+/* fn, which gets an fsi__fl_faces, for the blocks of each axis, which may go in any order. */
 FSI_API void fsi__fl_each_axis(fsi__fl_run *run, fsi__range_fn *fn);
 
 FSI_FN int fsi__fl_within(fsi_vec3 v, double most)
@@ -439,13 +441,31 @@ FSI_API fsi_flip_desc fsi_flip_default_desc(void)
     return d;
 }
 
+/* All axes in one dispatch. */
+typedef struct fsi__fl_axes { fsi__fl_run *run; fsi__range_fn *fn; } fsi__fl_axes;
+
+static void fsi__fl_axes_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__fl_axes *axes = (const fsi__fl_axes *)arg;
+    const int blocks = axes->run->im->grid->block_count;
+    fsi__fl_faces job;
+    job.run = axes->run;
+    while (begin < end) {
+        const int from = begin % blocks, n = end - begin < blocks - from ? end - begin : blocks - from;
+        job.axis = begin / blocks;
+        axes->fn(&job, chunk, from, from + n);
+        begin += n;
+    }
+}
+
 FSI_API void fsi__fl_each_axis(fsi__fl_run *run, fsi__range_fn *fn)
 {
-    fsi__fl_faces job;
     const fsi_grid *g = run->im->grid;
-    job.run = run;
-    for (job.axis = 0; job.axis < g->dim; job.axis++)
-        fsi__parallel_work(g->context, g->block_count, 1, 3.0 * g->block_count * g->block_cells, fn, &job);
+    const int n = g->dim * g->block_count;
+    fsi__fl_axes axes;
+    axes.run = run;
+    axes.fn = fn;
+    fsi__parallel_work(g->context, n, 2, 1.0 * n * g->block_cells, fsi__fl_axes_range, &axes);
 }
 
 FSI__STRICT_END

@@ -236,6 +236,8 @@ typedef struct fsi__mask {
    tell them: the average has the weights max(0, phi here - phi there), the upwind differences of grad f . grad phi = 0.
    Errors are those of fsi_grid_extrapolate. */
 FSI_API fsi_status fsi__grid_extrapolate(fsi_field *f, unsigned char *known, int layers, const fsi_field *phi);
+/* fsi_grid_extrapolate of `count` fields of one grid, 1 to 3, each with its own known: in a third of the dispatches. */
+FSI_API fsi_status fsi__grid_extrapolate_all(fsi_field *const *f, unsigned char *const *known, int count, int layers);
 /* Runs a loop over blocks: at least `work` nanoseconds for one of 8^3 cells (fsi__parallel_work). */
 FSI_API void fsi__grid_light(const fsi_grid *g, int grain, double work, fsi__range_fn *fn, void *arg);
 /* Number of the block that lies one step away from block b, -1: there is none. */
@@ -1515,13 +1517,14 @@ FSI_API uint64_t fsi__mask_beside(const fsi_grid *g, uint64_t *mask, int b, int 
 /* ---- >>extrapolation implementation ----------------------------------------------------------------------------
 
    Only entries that get a value are visited. A layer reads the masks and values of the layers before it only,
-   so that blocks can go in any order. */
+   so that blocks can go in any order. Tasks count the blocks of the first field, then those of the next one. */
 typedef struct fsi__extrapolate {
-    fsi_field *f;
-    const fsi_field *phi;            /* NULL: plain averages */
+    fsi_field *f[3];
+    int count;                       /* of fields */
+    const fsi_field *phi;            /* of one field; NULL: plain averages */
     double *face;                    /* phi at the faces of f, an entry each */
-    unsigned char *known;
-    uint64_t *now, *next;            /* words known before and after a layer */
+    unsigned char *known[3];
+    uint64_t *now[3], *next[3];      /* words known before and after a layer */
     int layer;
     long long bad[FSI__GRID_CHUNKS]; /* by chunk: an entry whose neighbours are not finite, -1 none */
 } fsi__extrapolate;
@@ -1530,7 +1533,7 @@ typedef struct fsi__extrapolate {
 static void fsi__extrapolate_phi(const fsi__extrapolate *job, int b)
 {
     const fsi_grid *g = job->phi->grid;
-    const int cells = g->block_cells, axis = (int)job->f->place - (int)FSI_FACES_X, back = 1 << 3 * axis;
+    const int cells = g->block_cells, axis = (int)job->f[0]->place - (int)FSI_FACES_X, back = 1 << 3 * axis;
     const int below = fsi__block_beside(g, b, fsi__step(2 * axis));
     const fsi_real *phi = job->phi->value + (size_t)b * (size_t)cells;
     const fsi_real *other = below < 0 ? phi : job->phi->value + (size_t)below * (size_t)cells + 7 * back;
@@ -1543,30 +1546,40 @@ static void fsi__extrapolate_phi(const fsi__extrapolate *job, int b)
     }
 }
 
+/* Eight bytes that are 0 or 1, as bits: the product moves byte k to bit 56 + k. */
+static uint64_t fsi__pack_bits(const unsigned char *x)
+{
+    uint64_t all = 0;
+    int k;
+    for (k = 0; k < 8; k++) all |= (uint64_t)x[k] << 8 * k;
+    return all * 0x0102040810204080u >> 56;
+}
+
 static void fsi__extrapolate_read(void *arg, int chunk, int begin, int end)
 {
     const fsi__extrapolate *job = (const fsi__extrapolate *)arg;
-    const int words = fsi__layers(job->f->grid), stay[3] = { 0, 0, 0 };
-    int b, z, e, corner[3];
+    const fsi_grid *g = job->f[0]->grid;
+    const int words = fsi__layers(g), stay[3] = { 0, 0, 0 };
+    int z, e, corner[3];
     (void)chunk;
-    for (b = begin; b < end; b++) {
+    for (; begin < end; begin++) {
+        const int k = begin / g->block_count, b = begin % g->block_count;
         if (job->phi) fsi__extrapolate_phi(job, b);
-        fsi_grid_corner(job->f->grid, b, corner);
+        fsi_grid_corner(g, b, corner);
         for (z = 0; z < words; z++) {
-            unsigned char *known = job->known + (size_t)(b * words + z) * 64;
+            unsigned char *known = job->known[k] + (size_t)(b * words + z) * 64;
             uint64_t bits = 0;
-            for (e = 0; e < 64; e++) {
-                known[e] = known[e] != 0;
-                bits |= (uint64_t)known[e] << e;
-            }
-            job->now[b * words + z] = bits & fsi__mask_inside(job->f->grid, job->f->place, corner, z, stay);
+            for (e = 0; e < 64; e++) known[e] = known[e] != 0;
+            for (e = 0; e < 64; e += 8) bits |= fsi__pack_bits(known + e) << e;
+            job->now[k][b * words + z] = bits & fsi__mask_inside(g, job->f[k]->place, corner, z, stay);
         }
     }
 }
 
 #define FSI__UPHILL 1e-3 /* [dx] of phi at least, for its normal to be known */
 
-/* The value of entry e of block b: constant along the normals of phi, grad f . grad phi = 0 by upwind differences,
+/* The value of entry e of block b of the k-th field: constant along the normals of phi, grad f . grad phi = 0 by
+   upwind differences,
 
        f = sum_s w_s f_s / sum_s w_s,    w_s = max(0, phi - phi_s)
 
@@ -1575,10 +1588,10 @@ static void fsi__extrapolate_read(void *arg, int chunk, int begin, int end)
    lies in the grid: before a sheet that skims a pool two neighbours of three are the sheet's along a diagonal, and one
    of two along an axis. Layers go along the axes, so where a single neighbour is known its value is carried along the
    axis, not along the normal. *sum: not finite where a neighbour is not. */
-static fsi_real fsi__extrapolate_value(const fsi__extrapolate *job, int b, const int *beside, const uint64_t *bits,
-    int e, fsi_real *sum)
+static fsi_real fsi__extrapolate_value(const fsi__extrapolate *job, int k, int b, const int *beside,
+    const uint64_t *bits, int e, fsi_real *sum)
 {
-    const fsi_grid *g = job->f->grid;
+    const fsi_grid *g = job->f[k]->grid;
     const double here = job->phi ? job->face[(size_t)b * (size_t)g->block_cells + (size_t)e] : 0;
     double all = 0, weighed = 0;
     int side, count = 0;
@@ -1587,12 +1600,12 @@ static fsi_real fsi__extrapolate_value(const fsi__extrapolate *job, int b, const
         long long at;
         if (!(bits[side] >> (e & 63) & 1)) continue;
         at = fsi__entry_beside(g, b, beside, e, side);
-        *sum += job->f->value[at];
+        *sum += job->f[k]->value[at];
         count++;
         w = job->phi ? here - job->face[at] : 0;
         if (!(w > 0)) continue;
         all += w;
-        weighed += w * (double)job->f->value[at];
+        weighed += w * (double)job->f[k]->value[at];
     }
     return all > FSI__UPHILL * (double)g->dx ? (fsi_real)(weighed / all) : *sum / (fsi_real)count;
 }
@@ -1600,17 +1613,18 @@ static fsi_real fsi__extrapolate_value(const fsi__extrapolate *job, int b, const
 static void fsi__extrapolate_layer(void *arg, int chunk, int begin, int end)
 {
     fsi__extrapolate *job = (fsi__extrapolate *)arg;
-    const fsi_grid *g = job->f->grid;
+    const fsi_grid *g = job->f[0]->grid;
     const int words = fsi__layers(g), stay[3] = { 0, 0, 0 };
-    int b, z, e, side, beside[6], corner[3];
-    for (b = begin; b < end; b++) {
-        const uint64_t *own = job->now + (size_t)b * (size_t)words;
-        fsi_real *value = job->f->value + (size_t)b * (size_t)g->block_cells, sum;
-        unsigned char *known = job->known + (size_t)b * (size_t)g->block_cells;
-        uint64_t all = ~(uint64_t)0;
+    int z, e, side, beside[6], corner[3];
+    for (; begin < end; begin++) {
+        const int k = begin / g->block_count, b = begin % g->block_count;
+        const uint64_t *own = job->now[k] + (size_t)b * (size_t)words;
+        fsi_real *value = job->f[k]->value + (size_t)b * (size_t)g->block_cells, sum;
+        unsigned char *known = job->known[k] + (size_t)b * (size_t)g->block_cells;
+        uint64_t all = ~(uint64_t)0, *next = job->next[k] + (size_t)b * (size_t)words;
 
         /* Blocks that are all known have nothing to do. */
-        for (z = 0; z < words; z++) all &= job->next[(size_t)b * (size_t)words + (size_t)z] = own[z];
+        for (z = 0; z < words; z++) all &= next[z] = own[z];
         if (all == ~(uint64_t)0) continue;
         fsi_grid_corner(g, b, corner);
         fsi__blocks_beside(g, b, beside);
@@ -1620,16 +1634,16 @@ static void fsi__extrapolate_layer(void *arg, int chunk, int begin, int end)
             uint64_t bits[6], fresh = 0;
             if (own[z] == ~(uint64_t)0) continue;
             for (side = 0; side < 6; side++)
-                fresh |= bits[side] = fsi__mask_beside(g, job->now, b, beside[side], z, side);
+                fresh |= bits[side] = fsi__mask_beside(g, job->now[k], b, beside[side], z, side);
             fresh &= ~own[z];
-            if (fresh) fresh &= fsi__mask_inside(g, job->f->place, corner, z, stay);
-            job->next[(size_t)b * (size_t)words + (size_t)z] |= fresh;
+            if (fresh) fresh &= fsi__mask_inside(g, job->f[k]->place, corner, z, stay);
+            next[z] |= fresh;
 
             /* Each gets its value from its known neighbours. */
             for (e = z * 64; fresh; e++, fresh >>= 1) {
                 for (; !(fresh & 0xff); e += 8) fresh >>= 8;
                 if (!(fresh & 1)) continue;
-                value[e] = fsi__extrapolate_value(job, b, beside, bits, e, &sum);
+                value[e] = fsi__extrapolate_value(job, k, b, beside, bits, e, &sum);
                 known[e] = (unsigned char)(1 + job->layer);
                 if (!fsi_is_finite((double)sum) && job->bad[chunk] < 0)
                     job->bad[chunk] = (long long)b * g->block_cells + e;
@@ -1641,14 +1655,15 @@ static void fsi__extrapolate_layer(void *arg, int chunk, int begin, int end)
 static void fsi__extrapolate_rest(void *arg, int chunk, int begin, int end)
 {
     const fsi__extrapolate *job = (const fsi__extrapolate *)arg;
-    const int words = fsi__layers(job->f->grid);
-    const fsi_real background = job->f->background;
-    int w, e;
+    const int words = fsi__layers(job->f[0]->grid), all = words * job->f[0]->grid->block_count;
+    int i, e;
     (void)chunk;
-    for (w = begin * words; w < end * words; w++) {
-        const uint64_t now = job->now[w];
-        fsi_real *value = job->f->value + (size_t)w * 64;
-        unsigned char *known = job->known + (size_t)w * 64;
+    for (i = begin * words; i < end * words; i++) {
+        const int k = i / all, w = i % all;
+        const uint64_t now = job->now[k][w];
+        const fsi_real background = job->f[k]->background;
+        fsi_real *value = job->f[k]->value + (size_t)w * 64;
+        unsigned char *known = job->known[k] + (size_t)w * 64;
         if (now == ~(uint64_t)0) continue;
         for (e = 0; e < 64; e++) {
             const int is_known = (int)(now >> e & 1);
@@ -1658,6 +1673,67 @@ static void fsi__extrapolate_rest(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* fn for the blocks of all fields: at least `work` nanoseconds for one of 8^3 entries. */
+static void fsi__extrapolate_each(fsi__extrapolate *job, double work, fsi__range_fn *fn)
+{
+    const fsi_grid *g = job->f[0]->grid;
+    const int n = job->count * g->block_count;
+    fsi__parallel_work(g->context, n, n / FSI__GRID_CHUNKS + 1, work * n / (g->dim == 2 ? 8 : 1), fn, job);
+}
+
+static fsi_status fsi__extrapolate_run(fsi_field *const *f, unsigned char *const *known, int count, int layers,
+    const fsi_field *phi)
+{
+    static const char *const name = "fsi_grid_extrapolate";
+    fsi__extrapolate job;
+    fsi__grid_impl *m;
+    fsi_grid *g;
+    size_t bytes, faces;
+    int c, k;
+
+    /* Input. */
+    for (k = 0; k < count; k++) if (!fsi__is_field(f[k])) return FSI_ERROR_COOKIE;
+    g = f[0]->grid;
+    m = (fsi__grid_impl *)g->impl;
+    for (k = 0; k < count; k++)
+        if (!known[k]) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, 0, "known is NULL");
+    if (layers < 1 || layers > 254)
+        return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, layers, "layers is %d, not 1 to 254", layers);
+
+    /* Two masks of known entries, in turn, and phi at the faces. */
+    bytes = (size_t)m->capacity * (size_t)fsi__layers(g) * sizeof *job.now;
+    faces = phi ? (size_t)m->capacity * (size_t)g->block_cells * sizeof *job.face : 0;
+    if (!fsi__arena_reserve(g->context, &m->scratch, (size_t)count * (2 * bytes + 128) + faces + 64))
+        return fsi__fail(g->context, FSI_ERROR_MEMORY, name, -1, (double)bytes, "no memory for %d blocks", m->capacity);
+    for (k = 0; k < count; k++) {
+        job.f[k] = f[k];
+        job.known[k] = known[k];
+        job.now[k] = (uint64_t *)fsi__take(&m->scratch, bytes, 1);
+        job.next[k] = (uint64_t *)fsi__take(&m->scratch, bytes, 1);
+    }
+    job.count = count;
+    job.phi = phi;
+    job.face = (double *)fsi__take(&m->scratch, faces, 1);
+    for (c = 0; c < FSI__GRID_CHUNKS; c++) job.bad[c] = -1;
+
+    /* Layer after layer; then the entries that no layer reached. */
+    fsi__extrapolate_each(&job, 120, fsi__extrapolate_read);
+    for (job.layer = 1; job.layer <= layers; job.layer++) {
+        fsi__extrapolate_each(&job, 150, fsi__extrapolate_layer);
+        for (k = 0; k < count; k++) {
+            uint64_t *now = job.now[k];
+            job.now[k] = job.next[k];
+            job.next[k] = now;
+        }
+    }
+    fsi__extrapolate_each(&job, 110, fsi__extrapolate_rest);
+    for (c = 0; c < FSI__GRID_CHUNKS; c++)
+        if (job.bad[c] >= 0)
+            return fsi__fail(g->context, FSI_ERROR_NAN, name, job.bad[c], 0,
+                "a known neighbour of entry %lld is not finite, or their sum", job.bad[c]);
+    return FSI_OK;
+}
+
 FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int layers)
 {
     return fsi__grid_extrapolate(f, known, layers, NULL);
@@ -1665,49 +1741,12 @@ FSI_API fsi_status fsi_grid_extrapolate(fsi_field *f, unsigned char *known, int 
 
 FSI_API fsi_status fsi__grid_extrapolate(fsi_field *f, unsigned char *known, int layers, const fsi_field *phi)
 {
-    static const char *const name = "fsi_grid_extrapolate";
-    fsi__extrapolate job;
-    fsi__grid_impl *m;
-    fsi_grid *g;
-    size_t bytes, faces;
-    int c, grain;
+    return fsi__extrapolate_run(&f, &known, 1, layers, phi);
+}
 
-    /* Input. */
-    if (!fsi__is_field(f)) return FSI_ERROR_COOKIE;
-    g = f->grid;
-    m = (fsi__grid_impl *)g->impl;
-    if (!known) return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, 0, "known is NULL");
-    if (layers < 1 || layers > 254)
-        return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, layers, "layers is %d, not 1 to 254", layers);
-
-    /* Two masks of known entries, in turn, and phi at the faces. */
-    bytes = (size_t)m->capacity * (size_t)fsi__layers(g) * sizeof *job.now;
-    faces = phi ? (size_t)m->capacity * (size_t)g->block_cells * sizeof *job.face : 0;
-    if (!fsi__arena_reserve(g->context, &m->scratch, 2 * bytes + faces + 128))
-        return fsi__fail(g->context, FSI_ERROR_MEMORY, name, -1, (double)bytes, "no memory for %d blocks", m->capacity);
-    job.f = f;
-    job.phi = phi;
-    job.known = known;
-    job.now = (uint64_t *)fsi__take(&m->scratch, bytes, 1);
-    job.next = (uint64_t *)fsi__take(&m->scratch, bytes, 1);
-    job.face = (double *)fsi__take(&m->scratch, faces, 1);
-    grain = fsi__grid_grain(g);
-    for (c = 0; c < FSI__GRID_CHUNKS; c++) job.bad[c] = -1;
-
-    /* Layer after layer; then the entries that no layer reached. */
-    fsi__grid_light(g, grain, 400, fsi__extrapolate_read, &job);
-    for (job.layer = 1; job.layer <= layers; job.layer++) {
-        uint64_t *now = job.now;
-        fsi__grid_light(g, grain, 150, fsi__extrapolate_layer, &job);
-        job.now = job.next;
-        job.next = now;
-    }
-    fsi__grid_light(g, grain, 110, fsi__extrapolate_rest, &job);
-    for (c = 0; c < FSI__GRID_CHUNKS; c++)
-        if (job.bad[c] >= 0)
-            return fsi__fail(g->context, FSI_ERROR_NAN, name, job.bad[c], 0,
-                "a known neighbour of entry %lld is not finite, or their sum", job.bad[c]);
-    return FSI_OK;
+FSI_API fsi_status fsi__grid_extrapolate_all(fsi_field *const *f, unsigned char *const *known, int count, int layers)
+{
+    return fsi__extrapolate_run(f, known, count, layers, NULL);
 }
 
 static void fsi__mask_fill(void *arg, int chunk, int begin, int end)

@@ -1409,19 +1409,30 @@ static fsi_box3 fsi__faces_swept_box(const fsi_mesh *m, int begin, int end)
     return m->moving ? fsi_box3_join(b, fsi__faces_box(m, m->previous, begin, end)) : b;
 }
 
+#define FSI__MESH_GRAIN 1024 /* faces, edges, vertices or nodes a chunk */
+
+static void fsi__leaves_range(void *arg, int chunk, int begin, int end)
+{
+    const fsi__mesh *w = (const fsi__mesh *)arg;
+    (void)chunk;
+    for (; begin < end; begin++) {
+        fsi__node *n = &w->nodes[begin];
+        if (n->count) n->box = fsi__faces_swept_box(&w->pub, n->first, n->first + n->count);
+    }
+}
+
 /* Boxes of leaves from their faces, of inner nodes from their children, which have higher indices. */
 static void fsi__mesh_refit(fsi__mesh *w)
 {
     int i;
+    fsi__parallel_work(w->pub.context, w->node_count, FSI__MESH_GRAIN, 5.0 * w->pub.face_count, fsi__leaves_range, w);
     for (i = w->node_count - 1; i >= 0; i--) {
         fsi__node *n = &w->nodes[i];
-        if (n->count) n->box = fsi__faces_swept_box(&w->pub, n->first, n->first + n->count);
-        else n->box = fsi_box3_join(w->nodes[i + 1].box, w->nodes[n->first].box);
+        if (!n->count) n->box = fsi_box3_join(w->nodes[i + 1].box, w->nodes[n->first].box);
     }
     w->pub.box = w->nodes[0].box;
 }
 
-#define FSI__MESH_GRAIN 1024 /* faces, edges or vertices a chunk */
 #define FSI__MESH_LANES 64   /* faces whose angles are found at once */
 
 /* out = angle of (x, y). */
