@@ -1701,7 +1701,7 @@ static fsi_status fsi__extrapolate_run(fsi_field *const *f, unsigned char *const
         return fsi__fail(g->context, FSI_ERROR_ARGUMENT, name, -1, layers, "layers is %d, not 1 to 254", layers);
 
     /* Two masks of known entries, in turn, and phi at the faces. */
-    bytes = (size_t)m->capacity * (size_t)fsi__layers(g) * sizeof *job.now;
+    bytes = (size_t)m->capacity * (size_t)fsi__layers(g) * sizeof *job.now[0];
     faces = phi ? (size_t)m->capacity * (size_t)g->block_cells * sizeof *job.face : 0;
     if (!fsi__arena_reserve(g->context, &m->scratch, (size_t)count * (2 * bytes + 128) + faces + 64))
         return fsi__fail(g->context, FSI_ERROR_MEMORY, name, -1, (double)bytes, "no memory for %d blocks", m->capacity);
