@@ -46,7 +46,8 @@
       rigid body move with it: liquid, surface and bodies (desc.world) are solved together.
 
    WHAT IT DOES NOT DO
-      Other contact angles: 180 degrees at bodies, 90 at the walls of the box. Trees of links. Surfactants. Viscosity.
+      Contact angles at bodies other than 180 degrees (walls of the box have theirs). Trees of links. Surfactants.
+      Viscosity.
       Air has no mass and no pressure: bubbles collapse.
 */
 #ifndef FSI_MEMBRANE_H
@@ -90,6 +91,11 @@ typedef struct fsi_membrane_desc {
                                     whole ones, as in the paper: everything weighs more near the surface */
     fsi_real damping;            /* b of the tension's time lag, 0 to 1: 0 damps nothing, 1 ripples that a step cannot
                                     follow; default 0.25 */
+    fsi_real wall_angle[6];      /* contact angles, in the liquid, at the walls x low, x high, y low ... of the box, 10
+                                    to 180 [degrees]; default 90 */
+    fsi_real line_friction;      /* zeta: a line that slides along a wall at speed v is held back by zeta v a length
+                                    [Pa s], 0 to 1e6; default 0: sqrt(rho sigma dx), the resistance of ripples as long
+                                    as a cell */
     fsi_real box;                /* edge of the box about a face whose surface moves that face [dx], 1 to 4; default
                                     2 */
     int topology;                /* 1: liquid that meets merges, necks pinch off (fsi_front_desc.topology); default 0 */
@@ -135,7 +141,8 @@ typedef struct fsi_membrane_stats {
     double momentum[3];          /* of liquid and membrane, at the end [kg m/s] */
     double wall_impulse[3];      /* by walls of the box on the liquid, in the solves [N s] */
     double moved_momentum[3];    /* by which carrying velocities along and remeshing changed the momentum */
-    double kinetic_energy, surface_energy, potential_energy; /* [J]; potential: -m g.x, zero at the origin */
+    double kinetic_energy, surface_energy, potential_energy; /* [J]; surface: sigma its area, -sigma cos(angle) that of
+                                    wetted walls; potential: -m g.x, zero at the origin */
     double mass[3];              /* of liquid and membrane, as the solve has it, along each axis: within some percent
                                     that of the volume [kg; 2D: kg/m] */
     double max_speed;            /* [m/s], of faces and vertices at the end */
@@ -167,9 +174,9 @@ typedef struct fsi_membrane {
    NULL then. */
 FSI_API fsi_status fsi_membrane_create(fsi_membrane **out, const fsi_membrane_desc *desc);
 FSI_API void fsi_membrane_destroy(fsi_membrane *s); /* NULL is fine */
-/* Another desc between steps: density, surface_tension, gravity, thickness, whole_faces, damping, box, topology, ask,
-   cfl, max_substeps, pressure_tolerance, pressure_iters and world may differ; arrays are not read. Errors: COOKIE,
-   ARGUMENT, NAN; nothing has changed then. */
+/* Another desc between steps: density, surface_tension, gravity, thickness, whole_faces, damping, wall_angle,
+   line_friction, box, topology, ask, cfl, max_substeps, pressure_tolerance, pressure_iters and world may differ; arrays
+   are not read. Errors: COOKIE, ARGUMENT, NAN; nothing has changed then. */
 FSI_API fsi_status fsi_membrane_set_desc(fsi_membrane *s, const fsi_membrane_desc *desc);
 /* The velocity at x [m/s]; in 2D z is not read. Called for each vertex and face, from the calling thread. */
 typedef fsi_vec3 fsi_membrane_velocity_fn(void *user, fsi_vec3 x);
@@ -293,6 +300,7 @@ typedef struct fsi__mb_run {
     fsi__mb_impl *im;
     const char *fn;
     double dt, h, mass;        /* of the substep [s]; thickness [m]; rho dx^d [kg] */
+    double friction;           /* of lines [Pa s] */
     double left;               /* of the step, this substep included [s] */
     /* Of bodies. */
     fsi_rigid *world;
@@ -307,7 +315,8 @@ typedef struct fsi__mb_run {
     double *m, *own[3], *lump[3], *v[3], *r[3], *b, *y;
     double *load[3], *answer[3]; /* right sides and solutions */
     int *touch;                /* body that it lies on, -1: none */
-    double *f, *g;             /* three numbers each: force of tension; dV/dx */
+    double *drag;              /* dt zeta length of lines */
+    double *f, *g, *rim;       /* three numbers each: force of tension; dV/dx; d(wetted area of walls)/dx */
     double (*piece)[12];       /* of pieces: sum of f, sum of g n^T; then p_0 and s of the pressure at rest */
     double balance[3];         /* sum of what it adds to f */
     /* Of elements. */
@@ -499,6 +508,19 @@ static uint32_t fsi__mb_walls_of(const fsi_front *f, int t)
     return shared & 63;
 }
 
+/* Of the walls of an element the first; what an area of it that liquid wets costs, -sigma cos(theta) by Young's law
+   [J/m^2]. */
+static int fsi__mb_first_wall(uint32_t walls)
+{
+    int side = 0;
+    while (!(walls >> side & 1)) side++;
+    return side;
+}
+static double fsi__mb_wall_energy(const fsi_membrane *s, int side)
+{
+    return -(double)s->desc.surface_tension * cos((double)s->desc.wall_angle[side] * FSI_PI / 180);
+}
+
 /* Marks vertices all of whose elements lie on walls by FSI_FRONT_YOURS. */
 static void fsi__mb_mark_idle(fsi_front *f)
 {
@@ -539,10 +561,8 @@ static double fsi__mb_wall_area(const fsi_front *f, int t, uint32_t walls)
 {
     const int *corner = f->elements + f->dim * t;
     const fsi__d3 d = fsi__d3_diff(f->position[corner[1]], f->position[corner[0]]);
-    int side = 0;
-    double n;
-    while (!(walls >> side & 1)) side++;
-    n = fsi__d3_axis(f->dim == 2 ? fsi__d3_make(-d.y, d.x, 0)
+    const int side = fsi__mb_first_wall(walls);
+    const double n = fsi__d3_axis(f->dim == 2 ? fsi__d3_make(-d.y, d.x, 0)
         : fsi__d3_cross(d, fsi__d3_diff(f->position[corner[2]], f->position[corner[0]])), side >> 1);
     return side & 1 ? n : -n;
 }
@@ -881,6 +901,8 @@ static void fsi__mb_take_surface(fsi__mb_run *run, fsi__arena *a)
     run->y = (double *)fsi__take(a, v, sizeof(double));
     run->f = (double *)fsi__take(a, 3 * v, sizeof(double));
     run->g = (double *)fsi__take(a, 3 * v, sizeof(double));
+    run->rim = (double *)fsi__take(a, 3 * v, sizeof(double));
+    run->drag = (double *)fsi__take(a, v, sizeof(double));
     run->piece = (double (*)[12])fsi__take(a, (size_t)f->piece_count + 1, sizeof *run->piece);
     run->skip = (unsigned char *)fsi__take(a, t + 1, 1);
     run->wet = (unsigned char *)fsi__take(a, t + 1, 1);
@@ -1171,8 +1193,16 @@ static void fsi__mb_make_pattern(fsi__mb_run *run)
         }
 }
 
-/* Force of tension, stiffness and its lag of one edge, weight w: f_p = sigma w (x_q - x_p), dt^2 K has s sigma w
-   dt^2. */
+/* The velocity of a vertex along an axis before fsi__mb_fall. */
+static double fsi__mb_before_fall(const fsi__mb_run *run, int i, int axis)
+{
+    return run->held[i] & (1 << axis | FSI__MB_IDLE) ? run->v[axis][i]
+        : run->v[axis][i] - run->dt * fsi__d3_axis(fsi__mb_gravity(run->s), axis);
+}
+
+/* Force of tension, stiffness and its lag of one edge, weight w: f_p = sigma w (x_q - x_p), dt^2 K has s sigma w dt^2.
+   The lag is that of the velocities before gravity: K v of vertices that fall beside one that a wall holds would pull
+   them down for ever. */
 static void fsi__mb_add_edge(fsi__mb_run *run, int p, int q, double w, double s)
 {
     const fsi_membrane *m = run->s;
@@ -1185,12 +1215,41 @@ static void fsi__mb_add_edge(fsi__mb_run *run, int p, int q, double w, double s)
     run->stiff[run->start[p + 1] - 1] += k;
     run->stiff[run->start[q + 1] - 1] += k;
     for (a = 0; a < m->dim; a++) {
-        const double r = lag * k * (run->v[a][p] - run->v[a][q]), f = pull * fsi__d3_axis(d, a);
+        const double r = lag * k * (fsi__mb_before_fall(run, p, a) - fsi__mb_before_fall(run, q, a));
+        const double f = pull * fsi__d3_axis(d, a);
         run->f[3 * p + a] += f;
         run->f[3 * q + a] -= f;
         run->r[a][p] += r;
         run->r[a][q] -= r;
     }
+}
+
+/* d(wetted area of walls)/dx into `rim`, and its forces, sigma cos(theta) rim. The area is signed, by the normal of the
+   wall: vertices behind a line, whose elements may be turned over, get exactly nothing. Friction holds lines back: by
+   zeta v a length, which is |rim|. */
+static void fsi__mb_pull_lines(fsi__mb_run *run)
+{
+    const fsi_membrane *s = run->s;
+    const fsi_front *f = s->front;
+    const int k = f->dim;
+    int i, t, c;
+    memset(run->rim, 0, 3 * (size_t)f->vertex_count * sizeof(double));
+    for (t = 0; t < f->element_count; t++) {
+        const int *corner = f->elements + k * t, side = run->skip[t] ? fsi__mb_first_wall(fsi__mb_walls_of(f, t)) : 0;
+        double normal[3] = { 0, 0, 0 };
+        normal[side >> 1] = (side & 1 ? 1.0 : -1.0) / (k - 1);
+        for (c = 0; c < k && run->skip[t]; c++) {
+            const fsi__d3 edge = k == 2 ? fsi__d3_make(0, 0, c == 1 ? -1 : 1)
+                : fsi__d3_diff(f->position[corner[(c + 1) % 3]], f->position[corner[(c + 2) % 3]]);
+            const fsi__d3 grow = fsi__d3_cross(edge, fsi__d3_at(normal));
+            double *force = run->f + 3 * corner[c], *rim = run->rim + 3 * corner[c];
+            fsi__d3_put(force, fsi__d3_madd(fsi__d3_at(force), -fsi__mb_wall_energy(s, side), grow));
+            fsi__d3_put(rim, fsi__d3_add(fsi__d3_at(rim), grow));
+        }
+    }
+    for (i = 0; i < f->vertex_count; i++)
+        run->drag[i] = run->held[i] & FSI__MB_IDLE ? 0
+            : run->dt * run->friction * fsi__d3_norm(fsi__d3_at(run->rim + 3 * i));
 }
 
 /* dV/dx of all vertices. */
@@ -1374,6 +1433,7 @@ static fsi_status fsi__mb_assemble(fsi__mb_run *run)
     }
 
     /* Forces, and the momentum of liquid at the surface. */
+    fsi__mb_pull_lines(run);
     fsi__mb_turn_forces(run);
     fsi__mb_balance(run);
     for (a = 0; a < k; a++) {
@@ -1401,7 +1461,7 @@ static void fsi__mb_fill_axis(fsi__mb_run *run, int axis)
         const int last = run->start[i + 1] - 1, known = fsi__mb_known(run, i, axis);
         for (e = run->start[i]; e < last; e++)
             run->value[e] = known || fsi__mb_known(run, run->col[e], axis) ? 0 : run->stiff[e];
-        run->value[last] = known ? 1 : run->stiff[last] + run->own[axis][i] + run->lump[axis][i];
+        run->value[last] = known ? 1 : run->stiff[last] + run->own[axis][i] + run->lump[axis][i] + run->drag[i];
     }
 }
 
@@ -1440,7 +1500,7 @@ static void fsi__mb_times(const fsi__mb_run *run, int axis, const double *x, dou
     int i, e;
     for (i = 0; i < run->s->front->vertex_count; i++) {
         const int last = run->start[i + 1] - 1;
-        double sum = (run->stiff[last] + run->own[axis][i] + run->lump[axis][i]) * x[i];
+        double sum = (run->stiff[last] + run->own[axis][i] + run->lump[axis][i] + run->drag[i]) * x[i];
         for (e = run->start[i]; e < last; e++) {
             sum += run->stiff[e] * x[run->col[e]];
             y[run->col[e]] += run->stiff[e] * x[i];
@@ -1871,9 +1931,11 @@ static void fsi__mb_measure(fsi__mb_run *run)
         fsi__d3 x = fsi__d3_zero();
         for (c = 0; c < f->dim; c++) x = fsi__d3_add(x, fsi__d3_diff(f->position[corner[c]], s->grid->origin));
         center = fsi__d3_madd(center, v / (f->dim + 1), x);
-        if (!run->skip[t] && !run->wet[t]) energy += fsi__fr_area_of(f->dim, f->position, corner);
+        if (run->wet[t]) continue;
+        energy += fsi__fr_area_of(f->dim, f->position, corner) * (run->skip[t]
+            ? fsi__mb_wall_energy(s, fsi__mb_first_wall(fsi__mb_walls_of(f, t))) : (double)s->desc.surface_tension);
     }
-    run->stats.surface_energy = (double)s->desc.surface_tension * energy;
+    run->stats.surface_energy = energy;
     run->stats.volume = 0;
     for (a = 0; a < f->piece_count; a++) run->stats.volume += f->piece[a].volume;
     center = fsi__d3_madd(center, run->stats.volume, fsi__d3_of(s->grid->origin));
@@ -2006,6 +2068,8 @@ static void fsi__mb_set_up(fsi__mb_run *run, fsi_membrane *s, const char *fn)
     run->world = s->desc.world;
     run->h = s->desc.thickness > 0 ? (double)s->desc.thickness : dx / 2;
     run->mass = (double)s->desc.density * dx * dx * (s->dim == 3 ? dx : 1);
+    run->friction = s->desc.line_friction > 0 ? (double)s->desc.line_friction
+        : sqrt((double)s->desc.density * (double)s->desc.surface_tension * dx);
 }
 
 /* What a step leaves in stats. */
@@ -2064,6 +2128,7 @@ FSI__COLD_BEGIN
 FSI_API fsi_membrane_desc fsi_membrane_default_desc(void)
 {
     fsi_membrane_desc d;
+    int k;
     memset(&d, 0, sizeof d);
     d.cookie = FSI__COOKIE('M', fsi_membrane_desc);
     d.dim = 3;
@@ -2073,6 +2138,7 @@ FSI_API fsi_membrane_desc fsi_membrane_default_desc(void)
     d.surface_tension = (fsi_real)0.0728;
     d.gravity = fsi_v3(0, 0, (fsi_real)-9.81);
     d.damping = (fsi_real)0.25;
+    for (k = 0; k < 6; k++) d.wall_angle[k] = 90;
     d.box = 2;
     d.cfl = (fsi_real)0.25;
     d.max_substeps = 50;
@@ -2109,6 +2175,13 @@ static fsi_status fsi__mb_check_desc(const fsi_membrane_desc *d, const char *fn)
         FSI__FIELD(fsi_membrane_desc, thickness, FSI__REAL, 0, 1e8, 0),
         FSI__FIELD(fsi_membrane_desc, whole_faces, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_membrane_desc, damping, FSI__REAL, 0, 1, 0),
+        FSI__FIELD(fsi_membrane_desc, wall_angle[0], FSI__REAL, 10, 180, 0),
+        FSI__FIELD(fsi_membrane_desc, wall_angle[1], FSI__REAL, 10, 180, 0),
+        FSI__FIELD(fsi_membrane_desc, wall_angle[2], FSI__REAL, 10, 180, 0),
+        FSI__FIELD(fsi_membrane_desc, wall_angle[3], FSI__REAL, 10, 180, 0),
+        FSI__FIELD(fsi_membrane_desc, wall_angle[4], FSI__REAL, 10, 180, 0),
+        FSI__FIELD(fsi_membrane_desc, wall_angle[5], FSI__REAL, 10, 180, 0),
+        FSI__FIELD(fsi_membrane_desc, line_friction, FSI__REAL, 0, 1e6, 0),
         FSI__FIELD(fsi_membrane_desc, box, FSI__REAL, 1, 4, 0),
         FSI__FIELD(fsi_membrane_desc, topology, FSI__INT, 0, 1, 0),
         FSI__FIELD(fsi_membrane_desc, cfl, FSI__REAL, 0.05, 2, 0),

@@ -342,6 +342,7 @@ static void test_waves_have_their_dispersion(void)
         membrane_add_pool(&s, n, 16.4, 0.5, 2);
         d = membrane_desc(&c, &s, n);
         d.gravity = front_v3(0, -gravity[g], 0);
+        d.line_friction = (fsi_real)1e-9;
         m = membrane_make(&d);
         volume = m->stats.volume;
         for (k = 0; k < 600 && swing.zeros < 5 && membrane_step(m, 0.05 / omega); k++) {

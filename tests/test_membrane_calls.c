@@ -251,6 +251,7 @@ static void test_bad_calls_change_nothing(void)
     fsi_membrane_desc d = m->desc;
     double level = 0.005;
     size_t size;
+    int k;
     CHECK(fsi_membrane_step(m, -1) == FSI_ERROR_ARGUMENT && fsi_membrane_step(m, 2000) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_membrane_step(m, (fsi_real)test_nan()) != FSI_OK);
     CHECK(fsi_membrane_step(NULL, 1) == FSI_ERROR_ARGUMENT);
@@ -263,6 +264,17 @@ static void test_bad_calls_change_nothing(void)
     d = m->desc;
     d.cfl = -1;
     CHECK(fsi_membrane_set_desc(m, &d) == FSI_ERROR_ARGUMENT);
+    for (k = 0; k < 6; k++) {
+        d = m->desc;
+        d.wall_angle[k] = k & 1 ? 181 : (fsi_real)9.9;
+        CHECK(fsi_membrane_set_desc(m, &d) == FSI_ERROR_ARGUMENT && strstr(c.error.message, "desc.wall_angle["));
+        d.wall_angle[k] = (fsi_real)test_nan();
+        CHECK(fsi_membrane_set_desc(m, &d) != FSI_OK);
+    }
+    d = m->desc;
+    d.line_friction = -1;
+    CHECK(fsi_membrane_set_desc(m, &d) == FSI_ERROR_ARGUMENT);
+    CHECK(fsi_membrane_hash(m) == hash);
     CHECK(fsi_membrane_set_desc(m, NULL) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_membrane_set_desc(NULL, &d) == FSI_ERROR_ARGUMENT);
     CHECK(fsi_membrane_save(m, NULL, 0, NULL) == FSI_ERROR_ARGUMENT && fsi_membrane_load(m, NULL, 5) != FSI_OK);

@@ -1,9 +1,9 @@
 /* validate_membrane.c - bodies held by the surface of a liquid, at full size: where they float, the largest density,
-   forces between them, balls, and waves.
+   forces between them, balls, waves, and contact angles of walls.
    SPDX-License-Identifier: MIT
 
    Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word
-   runs one part. Contact angle 180 degrees throughout. Lengths in cells of 1 mm; l = sqrt(sigma/(rho g)). */
+   runs one part. Contact angle of bodies 180 degrees. Lengths in cells of 1 mm; l = sqrt(sigma/(rho g)). */
 #define FSI_IMPLEMENTATION
 #include "../examples/kit/kit.h"
 #include "../fsi_membrane.h"
@@ -311,6 +311,7 @@ static void run_waves(void)
             membrane_add_pool(&s, n, high, n / 64.0, 2);
             d = membrane_desc(&app.context, &s, n);
             d.gravity = front_v3(0, -gravity[g], 0);
+            d.line_friction = (fsi_real)1e-9;
             ex_check(&app, fsi_membrane_create(&m, &d));
             for (k = 0; swing.zeros < 9; k++) {
                 double a = 0;
@@ -332,11 +333,53 @@ static void run_waves(void)
         }
 }
 
+/* ---- contact angles ---------------------------------------------------------------------------------------------- */
+
+/* A drop of the volume of half a disc (3D: half a ball) of r cells, without gravity, comes from one angle to that
+   of the floor: its height over half its width is tan(theta/2). */
+static void come_to_angle(int dim, double r, double from, double to)
+{
+    front_shape s = { 2, 0, 0, NULL, NULL };
+    fsi_membrane_desc d;
+    fsi_membrane *m;
+    const int wide = (int)((dim == 3 ? 3.5 : 7) * r), steps = scaled(dim == 3 ? 60 : 400);
+    double high = 0, most = 0, least = 1;
+    int k;
+    s.dim = dim;
+    membrane_add_cap(&s, wide / 2 + 0.2, wide / 2 + 0.3, r, from * FSI_PI / 180);
+    d = membrane_desc(&app.context, &s, wide);
+    d.n[dim - 1] = (int)(3 * r);
+    d.wall_angle[2 * dim - 2] = (fsi_real)to;
+    ex_check(&app, fsi_membrane_create(&m, &d));
+    for (k = 0; k < steps; k++) ex_check(&app, fsi_membrane_step(m, (fsi_real)4e-3));
+    for (k = 0; k < m->front->vertex_count; k++) {
+        const fsi_vec3 x = m->front->position[k];
+        const double up = (double)fsi__axis(x, dim - 1);
+        high = fmax(high, up);
+        if (up > 1e-9) continue;
+        most = fmax(most, (double)x.x);
+        least = fmin(least, (double)x.x);
+    }
+    must(2 * atan(2 * high / (most - least)) * 180 / FSI_PI, to, 5, "degrees", "angle_%g_%dd", to, dim);
+    say(m->stats.kinetic_energy / (MEMBRANE_SIGMA * pow(2 * r * MEMBRANE_DX, dim - 1)), "1",
+        "angle_%g_%dd_kinetic_energy_over_surface", to, dim);
+    fsi_membrane_destroy(m);
+    front_free(&s);
+}
+
+static void run_angles(void)
+{
+    static const double to[] = { 20, 40, 60, 90, 120, 140, 160 };
+    int k;
+    for (k = 0; k < 7; k++) come_to_angle(2, 8, to[k] < 90 ? to[k] + 30 : to[k] - 30, to[k]);
+    for (k = 2; k < 5; k++) come_to_angle(3, 5, to[k] < 90 ? to[k] + 30 : to[k] - 30, to[k]);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*run)(void);
     } parts[] = {{"cylinders", run_cylinders}, {"limits", run_limits}, {"images", run_images}, {"pair", run_pair},
-                 {"balls", run_balls}, {"waves", run_waves}};
+                 {"balls", run_balls}, {"waves", run_waves}, {"angles", run_angles}};
     const int count = (int)(sizeof parts / sizeof parts[0]);
     const char *only = NULL;
     int k;
@@ -345,7 +388,7 @@ int main(int argc, char **argv)
     app.res_help = "per cent of the full number of steps";
     app.threads = 1;
     app.out = "docs";
-    ex_operand(&app, "part", &only, "cylinders, limits, images, pair, balls or waves; none: all");
+    ex_operand(&app, "part", &only, "cylinders, limits, images, pair, balls, waves or angles; none: all");
     if (!ex_begin(&app, argc, argv)) return app.exit_code;
     for (k = 0; k < count; k++) if (!only || strcmp(only, parts[k].name) == 0) parts[k].run();
     ex_pool_stop(&app.pool);

@@ -59,6 +59,37 @@ TEST_FN void membrane_add_loop(front_shape *s, int count)
     }
 }
 
+/* A drop on the floor, with the volume of half a disc (3D: half a ball) of r cells, that meets it at the angle t; its
+   middle at x (3D: and y) cells. Returns the radius of its circle [cells]. */
+TEST_FN double membrane_add_cap(front_shape *s, double x, double y, double r, double t)
+{
+    const double dx = MEMBRANE_DX, c = cos(t);
+    const double round = s->dim == 3 ? r * cbrt(2 / ((2 + c) * (1 - c) * (1 - c)))
+        : r * sqrt(FSI_PI / 2 / (t - sin(t) * c));
+    const int first = s->vertices, arc = (int)(4 * t * round);
+    int i;
+    if (s->dim == 2) {
+        membrane_add_loop(s, arc + 1);
+        for (i = 0; i <= arc; i++) {
+            const double a = t * (2.0 * i / arc - 1);
+            s->x[s->vertices++] = front_v3((x + round * sin(a)) * dx, i % arc ? round * (cos(a) - c) * dx : 0, 0);
+        }
+        return round;
+    }
+
+    /* A ball: its upper half becomes the cap, its lower one the disc. */
+    front_add_ball(s, front_v3(0, 0, 0), front_v3(1, 1, 1), (int)(2 * t * round), 1);
+    for (i = first; i < s->vertices; i++) {
+        const fsi_vec3 p = s->x[i];
+        const double polar = acos(fmax(-1, fmin(1, (double)p.z))) / (FSI_PI / 2), about = atan2((double)p.y, (double)p.x);
+        const int up = polar < 1 - 1e-6;
+        const double away = up ? round * sin(t * polar) : round * sin(t) * fmin(1, 2 - polar);
+        s->x[i] = front_v3((x + away * cos(about)) * dx, (y + away * sin(about)) * dx,
+            up ? round * (cos(t * polar) - c) * dx : 0);
+    }
+    return round;
+}
+
 /* In 2D: a pool as wide as the box of n cells, of depth h cells, its surface h + a cos(pi mode x/width). */
 TEST_FN void membrane_add_pool(front_shape *s, int n, double h, double a, int mode)
 {
