@@ -537,7 +537,8 @@ static void test_bad_input_is_refused_by_name(void)
 {
     static const struct { const char *field; fsi_real dx; int topology; fsi_status status; } bad[] = {
         { "topology", 0, 2, FSI_ERROR_ARGUMENT }, { "topology", 0, -1, FSI_ERROR_ARGUMENT },
-        { "topology_dx", (fsi_real)0.5, 1, FSI_ERROR_ARGUMENT }, { "topology_dx", (fsi_real)3.5, 1, FSI_ERROR_ARGUMENT },
+        { "topology_dx", (fsi_real)0.5, 1, FSI_ERROR_ARGUMENT },
+        { "topology_dx", (fsi_real)3.5, 1, FSI_ERROR_ARGUMENT },
         { "topology_dx", -1, 1, FSI_ERROR_ARGUMENT }
     };
     front_shape s = { 3, 0, 0, NULL, NULL };

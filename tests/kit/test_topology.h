@@ -267,8 +267,8 @@ TEST_FN void topology_add_sitting(front_shape *s, double at, double radius, doub
     }
 }
 
-/* Walls are the floor, up 1, or the ceiling, up -1; `turn` times turned to the next axis: z, x, y, in 2D y, x. Points and
-   velocities of a scene on the floor z = 0 (2D: y = 0), as they lie there, and the height above the floor of one. */
+/* Scenes are on the floor z = 0 (2D: y = 0), up 1, or below it as a ceiling, up -1, and `turn` times turned to the next
+   axis: z, x, y, in 2D y, x. Where a point or velocity comes to, the axis of the floor, and a coordinate. */
 TEST_FN fsi_vec3 topology_turn(int dim, int turn, fsi_vec3 p)
 {
     if (dim == 2) return turn % 2 ? fsi_v3(p.y, -p.x, 0) : p;
