@@ -12,13 +12,13 @@
       fsi_cuda_destroy(device);                            // after all of it is destroyed
 
    WHAT IS IN HERE (search for >>)
-      >>runtime     memory, copies and launches: of CUDA, or of the shim;  >>kernels of a device: its work, its errors
-      >>pressure    the table "fsi_pressure multigrid 1";  >>device  create, destroy, info, stats
+      >>device state;  >>runtime  memory, copies and launches: of CUDA, or of the shim
+      >>pressure kernels;  >>pressure  the table "fsi_pressure multigrid 1";  >>device  create, destroy, info, stats
    THE SHIM
       The same file compiled as C++ (g++ -std=c++11 -x c++ -c fsi_cuda.cu) makes devices that run on the CPU, for tests:
       index 0 runs the blocks of a kernel in order, 1 in reverse, 2 in four threads, 3 to 999 shuffled by that seed.
    RULES
-      A kernel computes one index. It uses no shared memory, no barrier and no atomic; what must wait is the next kernel.
+      A kernel computes one index. It uses no shared memory, no barrier, no atomic; what must wait is the next kernel.
       Arithmetic is the header's, by its FSI_FN functions; sums go by the header's chunks. No managed memory, no global
       state, no device reset; nothing happens before fsi_cuda_create. Docs: docs/cuda.md.
    MACROS: those of fsi.h. FSI_CUDA_BLOCK, threads a block: default 256. */
@@ -337,7 +337,8 @@ double fsi__cuda_now()
 }
 
 /* Runs a kernel for the indices 0 .. n - 1; `bytes`: what it reads and writes for one. */
-template <class K, class A> fsi_status fsi__cuda_run(fsi__cuda_work *w, int id, K kernel, int n, const A &a, double bytes)
+template <class K, class A> fsi_status fsi__cuda_run(fsi__cuda_work *w, int id, K kernel, int n, const A &a,
+    double bytes)
 {
     fsi__cuda *d = w->owner;
     const bool timed = d->timed != 0;
@@ -359,7 +360,7 @@ template <class K, class A> fsi_status fsi__cuda_run(fsi__cuda_work *w, int id, 
 }
 #define FSI__CUDA_RUN(w, name, n, a, bytes) fsi__cuda_run(w, fsi__cuda_k_##name, fsi__cuda_##name, n, a, bytes)
 
-/* ---- >>pressure kernels: V-cycle ---------------------------------------------------------------------------------- */
+/* ---- >>pressure kernels: V-cycle --------------------------------------------------------------------------------- */
 
 struct fsi__cuda_cells { /* of a level */
     const fsi__cuda_row *row;
@@ -467,7 +468,7 @@ FSI_KERNEL(coarsest, fsi__cuda_cells)
     a.out[FSI__MG_FRONT + i] = a.faces[FSI__MG_INVERSE * a.n + (size_t)i] * a.r[FSI__MG_FRONT + i];
 }
 
-/* ---- >>pressure kernels: conjugate gradients ------------------------------------------------------------------------ */
+/* ---- >>pressure kernels: conjugate gradients --------------------------------------------------------------------- */
 
 struct fsi__cuda_numbers { /* of the finest level */
     const fsi__cuda_row *row;
@@ -549,7 +550,7 @@ FSI_KERNEL(turn, fsi__cuda_numbers)
     a.p[at] = fsi__pressure_turned(a.z[at], a.alpha, a.p[at]);
 }
 
-/* ---- >>pressure kernels: what the CPU shares ------------------------------------------------------------------------ */
+/* ---- >>pressure kernels: what the CPU shares --------------------------------------------------------------------- */
 
 struct fsi__cuda_some { const int *list; double *v, *some; float *single, *some_single; };
 
@@ -592,7 +593,7 @@ FSI_KERNEL(respond, fsi__cuda_responses)
     a.x[at] = (float)sum;
 }
 
-/* ---- >>pressure ------------------------------------------------------------------------------------------------------ */
+/* ---- >>pressure -------------------------------------------------------------------------------------------------- */
 
 fsi__cuda_work *fsi__cuda_of(void *work) { return (fsi__cuda_work *)work; }
 
@@ -669,7 +670,8 @@ size_t fsi__cuda_lay_out(fsi__cuda_work *w, const fsi_pressure_problem *p, char 
 }
 
 /* Lists and faces of a level, and zeros in its vectors. */
-fsi_status fsi__cuda_send_level(fsi__cuda_work *w, fsi__cuda_level *m, const fsi_pressure_level *f, bool finest, int *start)
+fsi_status fsi__cuda_send_level(fsi__cuda_work *w, fsi__cuda_level *m, const fsi_pressure_level *f, bool finest,
+    int *start)
 {
     fsi__cuda_lists lists;
     int k, bricks = 0;

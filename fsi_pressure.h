@@ -242,11 +242,11 @@ FSI_API void fsi_pressure_destroy(fsi_pressure *s); /* NULL is fine */
    returns (DEVICE, MEMORY); then fields and solids are as they were. */
 FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow);
 
-/* ---- >>device: what a device does of a projection; for fsi_cuda.cu, not for you ----------------------------------- */
+/* ---- >>device: what a device does of a projection; for fsi_cuda.cu, not for you ---------------------------------- */
 
 /* The CPU makes the equations, a device iterates: conjugate gradients in double, preconditioned by V-cycles in float.
-   Bodies, solids that yield and pieces of liquid stay on the CPU; of the vectors only the numbers of `touched` cells and
-   the sums of `run`s travel in an iteration. All arithmetic is by the functions below, and sums are those of the CPU's
+   Bodies, solids that yield and pieces of liquid stay on the CPU; of the vectors only numbers of `touched` cells and
+   sums of `run`s travel in an iteration. All arithmetic is by the functions below, and sums are those of the CPU's
    chunks, so that a device that rounds as IEEE 754 says returns the CPU's bits. */
 
 #define FSI__MG_FRONT 8             /* zeros before the first brick */

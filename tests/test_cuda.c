@@ -1,11 +1,13 @@
-/* test_cuda.c - fsi_cuda.cu as its shim, compiled as C++: a device whose blocks run in any order returns the CPU's bits,
-   and where it fails nothing is lost. Linked with what nvcc makes of the file, the same on a GPU: make test-cuda.
+/* test_cuda.c - fsi_cuda.cu as its shim, compiled as C++: a device whose blocks run in any order returns the CPU's
+   bits, and where it fails nothing is lost. Linked with what nvcc makes of the file, the same on a GPU: `make
+   test-cuda`.
    SPDX-License-Identifier: MIT */
 #include "kit/test.h"
 #include "../fsi_pressure.h"
 #include "kit/test_pressure.h"
 
-/* Of fsi_cuda.cu, for tests: the at-th allocation, copy or launch from now on fails, 0: none; returns how many there were. */
+/* Of fsi_cuda.cu, for tests: the at-th allocation, copy or launch from now on fails, 0: none. Returns how many there
+   were. */
 extern long long fsi__cuda_fail_at(fsi_device *device, long long at);
 
 /* ---- worlds --------------------------------------------------------------------------------------------------- */
@@ -258,8 +260,8 @@ static void world_reset(world *w, const world *made)
     memset(&w->t.s->stats, 0, sizeof w->t.s->stats);
 }
 
-/* Each allocation, copy and launch fails in turn, or one in `step`: the status is told, and nothing is changed. The next
-   call finds the device as it was. */
+/* Each allocation, copy and launch fails in turn, or one in `step`: the status is told, and nothing is changed. The
+   next call finds the device as it was. */
 static void failures(int kind, long long step)
 {
     fsi_device *device = device_of(0, 0);
