@@ -7,10 +7,12 @@
 #   make bench       time per unit of work
 #   make lib         build/lib/libfsi.a, the bodies of each header compiled by themselves
 #   make examples    builds every program of examples/ and studies/ by the cc line in its first comment
+#   make test-cuda   the tests of fsi_cuda.cu on a GPU (needs nvcc); "skipped: no device" where there is none
 #   make fuzz        clang's fuzzer on tests/fuzz/*.c, FUZZ_SECONDS each
 #   make clean
 
 CC = cc
+NVCC = nvcc
 JOBS = 2
 MAKEFLAGS += -j$(JOBS) --no-print-directory
 FUZZ_SECONDS = 60
@@ -30,7 +32,7 @@ FLAGS_lib      = -O2
 # Only tests that start threads are of use there: their names say so. They promise the same bits, so they also run as the
 # benches are built, where compilers contract and vectorise as they like. There every loop is dispatched, however little
 # it carries.
-TSAN = $(basename $(notdir $(shell grep -l "_threads" tests/test_*.c)))
+TSAN = $(filter $(TESTS),$(basename $(notdir $(shell grep -l "_threads" tests/test_*.c))))
 
 # Programs that valgrind finishes within a minute, and that need no long double, which it rounds to 64 bits.
 VALGRIND = test_body test_ground test_io test_mesh test_neighbors test_sph_double
@@ -45,7 +47,9 @@ PEERS := $(shell $(CC) -E -include suitesparse/cholmod.h -x c /dev/null > /dev/n
          $(shell command -v mpicc > /dev/null && pkg-config --exists PETSc 2> /dev/null && echo peer_petsc)
 
 HEADERS := $(wildcard fsi*.h tests/kit/*.h tests/peer/*.h validate/*.h examples/kit/*.h studies/*/*.h bench/*.h)
-TESTS   := $(basename $(notdir $(wildcard tests/test_*.c)))
+# fsi_cuda.cu is C++: without such a compiler its test is skipped.
+HAVE_CXX := $(shell command -v $(CXX))
+TESTS   := $(filter-out $(if $(HAVE_CXX),,test_cuda),$(basename $(notdir $(wildcard tests/test_*.c))))
 # Tests that bring bodies, to look inside: in float and at -O3 they take long to compile and show what the others show.
 INSIDE  := $(shell grep -l "^.define FSI_[A-Z_]*IMPLEMENTATION" tests/test_*.c)
 LOOKING := $(basename $(notdir $(INSIDE)))
@@ -64,12 +68,16 @@ CHECK_LOGS = $(call logs,scripts,$(SCRIPTS)) $(call logs,valgrind,$(filter $(VAL
              $(call logs,tsan,$(TSAN)) $(call logs,native,$(filter-out $(LOOKING),$(TSAN))) $(call logs,asan,$(filter-out $(PHYSICS),$(TESTS))) \
              $(call logs,float,$(filter-out $(LOOKING),$(TESTS)))
 
-.PHONY: test check-all lib validate bench examples fuzz clean FORCE
+.PHONY: test test-cuda check-all lib validate bench examples fuzz clean FORCE
 .SECONDARY:
 .SECONDEXPANSION:
 
 test: $(TEST_LOGS)
+	@$(if $(HAVE_CXX),,echo "skipped test_cuda: no C++ compiler")
 	@scripts/summary.sh $^
+
+test-cuda: $(if $(shell command -v $(NVCC)),build/cuda/test_cuda.exe)
+	@$(if $^,./$<,echo "skipped: no $(NVCC)")
 
 check-all: $(CHECK_LOGS)
 	@scripts/summary.sh $^
@@ -150,6 +158,22 @@ build/%.o: $$(notdir $$*).h
 
 build/%/fsi.a: $$(addprefix build/$$*/,$$(addsuffix .o,$$(UNITS)))
 	@rm -f $@; $(AR) rcs $@ $^
+
+# The shim of fsi_cuda.cu is linked with the C++ compiler.
+SHIMS := $(foreach f,plain float asan tsan native,build/$(f)/)
+$(SHIMS:%=%fsi_cuda.o): build/%/fsi_cuda.o: fsi_cuda.cu
+	@mkdir -p $(@D)
+	$(CXX) -std=c++11 $(filter-out -Wstrict-prototypes,$(FLAGS_$*)) -MMD -MP -x c++ -c $< -o $@
+
+$(SHIMS:%=%test_cuda.exe): build/%/test_cuda.exe: build/%/test_cuda.o build/%/fsi_cuda.o build/%/fsi.a
+	@$(CXX) $(filter-out -Wstrict-prototypes,$(FLAGS_$*)) $^ -o $@ -lm -pthread
+
+build/cuda/fsi_cuda.o: fsi_cuda.cu fsi.h fsi_pressure.h
+	@mkdir -p $(@D)
+	$(NVCC) -O3 -fmad=false -c $< -o $@
+
+build/cuda/test_cuda.exe: build/plain/test_cuda.o build/cuda/fsi_cuda.o build/plain/fsi.a
+	@$(NVCC) $^ -o $@ -lm -lpthread
 
 build/valgrind/%.exe: build/valgrind/%.o build/plain/fsi.a
 	@$(CC) $(FLAGS_valgrind) $^ -o $@ -lm -pthread

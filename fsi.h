@@ -29,7 +29,7 @@
    WHAT IS IN HERE (search for >>)
       >>vectors >>elementary functions >>matrices    plain value types, no operator magic
       >>bodies         what a liquid and an engine exchange of a rigid body;  >>dense  Cholesky of small systems
-      >>context        services of the host;  >>status  what can go wrong;  >>debug draw
+      >>context        services of the host;  >>status  what can go wrong;  >>debug draw;  >>device  a GPU
       >>acceleration   a field by the host;  >>stages  for fsi's own headers, not for you
    fsi_m3_svd, _polar, _det, _outer and _madd are for those who write elastic bodies: the rotation, stretch, volume and
    stress of a deformation. fsi_body_apply_impulse is for those who write a simulator.
@@ -253,7 +253,8 @@ typedef struct fsi_box3 { fsi_vec3 lo, hi; } fsi_box3;       /* empty when lo > 
     X(FSI_ERROR_CONVERGENCE, "an iteration did not converge")                       \
     X(FSI_ERROR_FORMAT, "a buffer or file is damaged, truncated or foreign")        \
     X(FSI_ERROR_IO, "reading or writing failed")                                    \
-    X(FSI_ERROR_SINGULAR, "a matrix is singular, or not of the kind that it was said to be")
+    X(FSI_ERROR_SINGULAR, "a matrix is singular, or not of the kind that it was said to be") \
+    X(FSI_ERROR_DEVICE, "a device is missing, cannot be used, or failed")
 
 #define FSI__STATUS_ENUM(name, text) name,
 typedef enum fsi_status { FSI_STATUS_LIST(FSI__STATUS_ENUM) FSI_STATUS_COUNT } fsi_status;
@@ -272,6 +273,8 @@ typedef struct fsi_error {
 
 /* ---- >>context ------------------------------------------------------------------------------------------------ */
 
+struct fsi_device; /* >>device */
+
 /* Services of the host. Every hook may be NULL. One context serves any number of simulators that are called from one
    thread at a time; simulators that run in different threads at once need a context each (they share `error`). */
 typedef struct fsi_context {
@@ -285,6 +288,9 @@ typedef struct fsi_context {
     void (*parallel_for)(void *user, int count, void (*task)(void *arg, int index), void *arg);
     double (*now)(void *user);                                /* seconds, for phase times; NULL: phase times are 0 */
     void (*message)(void *user, int level, const char *text); /* level 0 error, 1 warning, 2 note; NULL: silence */
+    /* A GPU for heavy kernels, made by fsi_cuda_create. It outlives what is created with it. NULL (default): the CPU
+       does everything. */
+    const struct fsi_device *device;
     /* Read only from here. */
     fsi_error error;       /* the last failure; not cleared by success */
     size_t bytes;          /* held now through this context */
@@ -304,6 +310,58 @@ FSI_API int fsi_version(void); /* FSI_VERSION of the implementation that was lin
 
 /* 64-bit hash of `size` bytes, chained through `seed`. Not cryptographic. */
 FSI_API uint64_t fsi_hash(const void *data, size_t size, uint64_t seed);
+
+/* ---- >>device ------------------------------------------------------------------------------------------------- */
+
+/* A device that takes heavy kernels over. Headers ask it once, in their create, for a table of functions: by name and
+   version, such as "fsi_pressure multigrid 1"; NULL: it has none of that name. What is in a table says the header that
+   asks for it, in its section >>device. */
+typedef struct fsi_device {
+    uint32_t cookie;
+    void *user;
+    const void *(*table)(void *user, const char *name);
+} fsi_device;
+
+/* Who does the work: a field of descs. AUTO (default): the device from the size on that its table names; where it
+   fails, the CPU does the whole call. NEVER: the CPU. ALWAYS: the device, for any size; where there is none, or it
+   fails, the call fails with its status. */
+typedef enum fsi_device_use { FSI_DEVICE_AUTO, FSI_DEVICE_NEVER, FSI_DEVICE_ALWAYS } fsi_device_use;
+
+/* The next functions are defined in fsi_cuda.cu alone: link it where you call them (docs/cuda.md). */
+#if defined(__cplusplus)
+#define FSI_CUDA_API extern "C"
+#else
+#define FSI_CUDA_API extern
+#endif
+
+typedef struct fsi_cuda_kernel {
+    const char *name;           /* static string */
+    long long launches;
+    double bytes;               /* that it has to read and write */
+    double seconds;             /* 0 unless fsi_cuda_time switched them on */
+} fsi_cuda_kernel;
+
+typedef struct fsi_cuda_report { /* since the device was created; of all simulators that use it */
+    int kernels;
+    fsi_cuda_kernel kernel[32];
+    double sent, fetched;       /* bytes copied to the device and back */
+    long long copies;
+    size_t bytes, peak_bytes, memory_limit; /* device memory held now and at most; 0: no limit */
+} fsi_cuda_report;
+
+/* Makes a device of CUDA device `index`, from 0, that holds at most `memory_limit` bytes of its memory (0: no limit).
+   The file compiled as C++ has devices of its own, which run on the CPU, for tests: docs/cuda.md. *out is NULL on
+   failure, and the reason is in *error (NULL: not wanted). Errors: ARGUMENT (index), MEMORY, DEVICE (no driver, too old
+   a device). Several simulators in several threads may share a device. */
+FSI_CUDA_API fsi_status fsi_cuda_create(fsi_device **out, int index, size_t memory_limit, fsi_error *error);
+/* After all that was created with it. NULL is fine. */
+FSI_CUDA_API void fsi_cuda_destroy(fsi_device *device);
+/* Its name and kind in a line, as long as the device; NULL or not one of these: "no device". */
+FSI_CUDA_API const char *fsi_cuda_info(const fsi_device *device);
+/* Errors: ARGUMENT (NULL), COOKIE. */
+FSI_CUDA_API fsi_status fsi_cuda_stats(const fsi_device *device, fsi_cuda_report *report);
+/* on 1: each kernel is waited for and its seconds are counted, which takes longer; 0 (default): not. Errors: COOKIE. */
+FSI_CUDA_API fsi_status fsi_cuda_time(fsi_device *device, int on);
 
 /* ---- >>debug draw --------------------------------------------------------------------------------------------- */
 
@@ -824,6 +882,12 @@ FSI_API fsi_status fsi_dense_cholesky_solve(int n, const double *l, double *x);
 FSI_FN int fsi__is_context(const fsi_context *context)
 {
     return !context || context->cookie == FSI__COOKIE('c', fsi_context);
+}
+
+/* No device, or one of this version and precision. */
+FSI_FN int fsi__is_device(const fsi_context *context)
+{
+    return !context || !context->device || context->device->cookie == FSI__COOKIE('d', fsi_device);
 }
 
 /* Records a failure in `context` (may be NULL) and returns `status`. */

@@ -46,6 +46,7 @@
       >>cut faces      the fraction of each face that a mesh covers, or what you found otherwise
       >>pressure       projection: free surface, walls, cut faces, variable density, rigid bodies, solids that yield;
                        multigrid and conjugate gradients
+      >>device         what a GPU may do of it (docs/cuda.md): who writes one
       >>stages         for fsi's own headers, not for you; then the implementation, by the same names, and >>multigrid
    WHAT IT DOES NOT DO
       Thin sheets as obstacles: meshes must be closed. Grids of varying cell size.
@@ -200,6 +201,7 @@ typedef struct fsi_pressure_desc {
     int max_iters;        /* default 200 */
     int degrade;          /* 1: what max_iters do not complete is taken as it is, and stats.degraded set: a budget for
                              games; default 0: CONVERGENCE */
+    fsi_device_use device; /* who iterates, where context->device has a table for it (>>device); default AUTO */
 } fsi_pressure_desc;
 
 typedef struct fsi_pressure_stats { /* of the last projection */
@@ -214,7 +216,9 @@ typedef struct fsi_pressure_stats { /* of the last projection */
     double residual;            /* largest |divergence| left over the largest right side, */
     double divergence;          /* and by itself [1/s], but for what was removed */
     double seconds_setup, seconds_solve; /* by the clock hook */
-    size_t bytes;               /* held */
+    size_t bytes;               /* held; not the device's */
+    int on_device;              /* 1: the device did the iteration, 0: the CPU did */
+    int device_failures;        /* 1: the device failed, and the CPU did it (desc.device AUTO) */
 } fsi_pressure_stats;
 
 /* A solver's memory: it grows with the liquid, and stays. Read everything. */
@@ -228,13 +232,168 @@ typedef struct fsi_pressure {
 
 FSI_API fsi_pressure_desc fsi_pressure_default_desc(void); /* fills every field */
 FSI_API fsi_pressure_flow fsi_pressure_default_flow(void); /* fills every field; u, cell, dt are yours to set */
-/* *out is NULL on failure. Errors: COOKIE, ARGUMENT, MEMORY. */
+/* *out is NULL on failure. Errors: COOKIE (of the context's device, too), ARGUMENT, MEMORY, DEVICE (desc.device is
+   ALWAYS, and the context has none that has the table). */
 FSI_API fsi_status fsi_pressure_create(fsi_pressure **out, const fsi_pressure_desc *desc);
 FSI_API void fsi_pressure_destroy(fsi_pressure *s); /* NULL is fine */
 /* One projection, in time and memory proportional to the blocks that exist and the liquid cells (and 4 bytes a column
    of the liquid's bounding box). Errors: COOKIE, ARGUMENT (names the field), NAN (a field, a cell), LIMIT, MEMORY,
-   CONVERGENCE (max_iters, or no progress, unless desc.degrade is set); then fields and solids are as they were. */
+   CONVERGENCE (max_iters, or no progress, unless desc.degrade is set), where desc.device is ALWAYS what the device
+   returns (DEVICE, MEMORY); then fields and solids are as they were. */
 FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow);
+
+/* ---- >>device: what a device does of a projection; for fsi_cuda.cu, not for you ---------------------------------- */
+
+/* The CPU makes the equations, a device iterates: conjugate gradients in double, preconditioned by V-cycles in float.
+   Bodies, solids that yield and pieces of liquid stay on the CPU; of the vectors only numbers of `touched` cells and
+   sums of `run`s travel in an iteration. All arithmetic is by the functions below, and sums are those of the CPU's
+   chunks, so that a device that rounds as IEEE 754 says returns the CPU's bits. */
+
+#define FSI__MG_FRONT 8             /* zeros before the first brick */
+#define FSI__MG_LEVELS 16
+#define FSI_PRESSURE_TABLE "fsi_pressure multigrid 1"
+
+/* Bricks of 8 cells, side by side along x. Cells are counted in arrays of `cells` numbers a level; those before the
+   first brick and behind the last one are zeros, which stand for neighbours that do not exist. */
+typedef struct fsi_pressure_segment {
+    int at, n, lower[2], upper[2]; /* first cell, cells, first cells of the rows beside it in y and z */
+    int rough;                     /* where its arrays start in `faces`, -1: plain */
+} fsi_pressure_segment;
+
+/* The equations of rough bricks: eight arrays in their order. A face between two cells stands in both.
+   Plain bricks, inside a liquid of one density, have none: all their faces are the level's `unit`, and there is no
+   excess. */
+/* inverse: 1/diagonal, 0: no equation */
+enum { FSI__MG_LOWER = 0, FSI__MG_UPPER = 3, FSI__MG_EXCESS = 6, FSI__MG_INVERSE = 7, FSI__MG_ARRAYS = 8 };
+
+typedef struct fsi_pressure_level {
+    int bricks, cells;                   /* cells: numbers in each array, with the zeros */
+    int segments, odd;                   /* those with y + z odd come last, from `odd` on */
+    int rough_cells;                     /* numbers in each of the FSI__MG_ARRAYS arrays of `faces` */
+    float unit;                          /* coefficient of an ordinary face */
+    const fsi_pressure_segment *segment; /* segments, each brick in one of them */
+    const int *child;                    /* bricks * 8: at z * 4 + y * 2 + x the brick of the finer level, -1: none */
+    const float *faces;
+} fsi_pressure_level;
+
+/* Equations; read in `begin`, not later. */
+typedef struct fsi_pressure_problem {
+    int dim, levels;
+    fsi_pressure_level level[FSI__MG_LEVELS]; /* finest first; the last one has one brick */
+    float weight;                        /* of a relaxation */
+    int sweeps;                          /* before and after the coarser levels; one more on those */
+    int segment_chunk, brick_chunk;      /* what one partial sum of `multiply`, of others, goes over */
+    const int *touched;                  /* touched_count cells, none twice: of gather and scatter */
+    int touched_count;
+    const int *run;                      /* runs * 2: first cell and cells of each: of sum_runs and shift_runs */
+    int runs;
+    const double *b, *x;                 /* level[0].cells: right side and guess */
+} fsi_pressure_problem;
+
+/* Vectors of the finest level, `cells` numbers each: double up to Q; RIGHT and CORRECTION, what a V-cycle reads and
+   writes, are float. */
+typedef enum fsi_pressure_vector {
+    FSI_PRESSURE_B, FSI_PRESSURE_X, FSI_PRESSURE_R, FSI_PRESSURE_P, FSI_PRESSURE_Q, FSI_PRESSURE_RIGHT,
+    FSI_PRESSURE_CORRECTION, FSI_PRESSURE_VECTORS
+} fsi_pressure_vector;
+
+/* The table of that name. Functions return FSI_OK, or MEMORY or DEVICE; after that `begin` comes first again, or
+   `destroy`. What they write to the host's arrays is there when they return. Partial sums: four a chunk, of the cells
+   whose place in their row is c modulo 4, at 4 * chunk + c. */
+typedef struct fsi_pressure_device {
+    uint32_t cookie;
+    long long smallest;                  /* desc.device AUTO: from this number of cells in bricks on */
+    fsi_status (*create)(void *user, void **work);  /* a solver's part of the device, `user` the fsi_device's */
+    void (*destroy)(void *work);
+    const char *(*why)(void *work);                 /* the last failure in a sentence */
+    fsi_status (*begin)(void *work, const fsi_pressure_problem *problem);
+    fsi_status (*send)(void *work, fsi_pressure_vector vector, const void *numbers);
+    fsi_status (*fetch)(void *work, fsi_pressure_vector vector, void *numbers);
+    fsi_status (*gather)(void *work, fsi_pressure_vector vector, void *numbers);       /* those of touched cells */
+    fsi_status (*scatter)(void *work, fsi_pressure_vector vector, const void *numbers);
+    fsi_status (*sum_runs)(void *work, fsi_pressure_vector vector, double *sums);      /* vector: a double one */
+    fsi_status (*shift_runs)(void *work, fsi_pressure_vector vector, const double *means); /* less mean, cell by cell */
+    fsi_status (*cycle)(void *work);                                           /* CORRECTION = V RIGHT */
+    fsi_status (*multiply)(void *work, fsi_pressure_vector v, double *partial); /* Q = A v; v Q by chunks of segments */
+    fsi_status (*start)(void *work);                                           /* R = B, P = 0 */
+    /* X += alpha P, R -= alpha Q, RIGHT = factor R; the largest |R| by chunks of bricks. */
+    fsi_status (*advance)(void *work, double alpha, double factor, double *partial);
+    fsi_status (*dot)(void *work, double *partial);                            /* R CORRECTION by chunks of bricks */
+    fsi_status (*turn)(void *work, double beta);                               /* P = CORRECTION + beta P */
+    fsi_status (*keep_columns)(void *work, int count, const float *columns);   /* count vectors of CORRECTION's kind */
+    fsi_status (*respond)(void *work, int count, const double *h); /* CORRECTION -= sum over columns of h * column */
+} fsi_pressure_device;
+
+FSI__STRICT_FN_BEGIN
+
+FSI_FN int fsi__mg_cell(int brick) { return FSI__MG_FRONT + 8 * brick; }
+
+/* x, r: of the cell; a, b: coefficients of its lower and upper faces along x, y, z; l, u: numbers beyond these. */
+
+/* x + weight (D^-1 (r + sum a x_nb) - x): keep = 1 - weight, give = weight/D; a rough brick's is weight * inverse. */
+FSI_FN float fsi__mg_keep(float weight) { return 1 - weight; }
+FSI_FN float fsi__mg_give(float weight, float faces, float unit) { return weight / (faces * unit); }
+FSI_FN float fsi__mg_relaxed_plain(float keep, float give, float unit, float x, float r, float lx, float ux, float ly,
+    float uy, float lz, float uz)
+{
+    return keep * x + give * (r + unit * (lx + ux + ly + uy + lz + uz));
+}
+FSI_FN float fsi__mg_relaxed_rough(float keep, float weight, float inverse, float x, float r, float ax, float lx,
+    float bx, float ux, float ay, float ly, float by, float uy, float az, float lz, float bz, float uz)
+{
+    return keep * x + weight * inverse * (r + ax * lx + bx * ux + ay * ly + by * uy + az * lz + bz * uz);
+}
+
+/* The same from x = 0: of the first colour, whose neighbours are 0 too, and of the second one. */
+FSI_FN float fsi__mg_first_plain(float give, float r) { return give * r; }
+FSI_FN float fsi__mg_first_rough(float weight, float inverse, float r) { return weight * inverse * r; }
+FSI_FN float fsi__mg_second_plain(float give, float unit, float r, float ly, float uy, float lz, float uz)
+{
+    return give * (r + unit * (ly + uy + lz + uz));
+}
+FSI_FN float fsi__mg_second_rough(float weight, float inverse, float r, float ay, float ly, float by, float uy,
+    float az, float lz, float bz, float uz)
+{
+    return weight * inverse * (r + ay * ly + by * uy + az * lz + bz * uz);
+}
+
+/* r - A x; faces: of a cell */
+FSI_FN float fsi__mg_left_plain(float faces, float unit, float x, float r, float lx, float ux, float ly, float uy,
+    float lz, float uz)
+{
+    return r - unit * (faces * x - (lx + ux + ly + uy + lz + uz));
+}
+FSI_FN float fsi__mg_left_rough(float x, float r, float excess, float ax, float lx, float bx, float ux, float ay,
+    float ly, float by, float uy, float az, float lz, float bz, float uz)
+{
+    return r - excess * x - ax * (x - lx) - bx * (x - ux) - ay * (x - ly) - by * (x - uy) - az * (x - lz)
+        - bz * (x - uz);
+}
+
+/* The sum over a coarse cell's cells goes by twos along x. */
+FSI_FN float fsi__mg_restricted(float sum, float left, float right) { return sum + (left + right); }
+
+/* A x of the finest level, whose unit is 1 */
+FSI_FN double fsi__pressure_product_plain(double faces, double x, double lx, double ux, double ly, double uy,
+    double lz, double uz)
+{
+    return faces * x - (lx + ux + ly + uy + lz + uz);
+}
+FSI_FN double fsi__pressure_product_rough(double x, float excess, float ax, double lx, float bx, double ux, float ay,
+    double ly, float by, double uy, float az, double lz, float bz, double uz)
+{
+    return (double)excess * x + (double)ax * (x - lx) + (double)bx * (x - ux) + (double)ay * (x - ly)
+        + (double)by * (x - uy) + (double)az * (x - lz) + (double)bz * (x - uz);
+}
+
+/* Numbers of the iteration: x + a y, r - a q, what a V-cycle is given, and the next direction. */
+FSI_FN double fsi__pressure_further(double x, double a, double y) { return x + a * y; }
+FSI_FN double fsi__pressure_less(double r, double a, double q) { return r - a * q; }
+FSI_FN float fsi__pressure_single(double r, double factor) { return (float)(r * factor); }
+FSI_FN double fsi__pressure_turned(float correction, double beta, double p) { return (double)correction + beta * p; }
+FSI_FN double fsi__pressure_larger(double most, double size) { return size > most ? size : most; }
+
+FSI__STRICT_FN_END
 
 /* ---- >>stages: for fsi's own headers, not for you --------------------------------------------------------------- */
 
@@ -707,9 +866,7 @@ FSI_API fsi_status fsi_grid_faces_set(fsi_grid_faces *f, const fsi_grid *grid, c
 #define FSI__MG_APART
 #endif
 
-#define FSI__MG_FRONT 8             /* zeros before the first brick */
 #define FSI__MG_LONGEST 64          /* bricks in a segment, and in the pad */
-#define FSI__MG_LEVELS 16
 #define FSI__MG_GRAIN 128           /* segments a task */
 #define FSI__MG_NS 10               /* nanoseconds a segment takes at least: fsi__parallel_work; */
 #define FSI__MG_NS_ZERO 8           /* where x is 0, and without a step; */
@@ -719,17 +876,6 @@ FSI_API fsi_status fsi_grid_faces_set(fsi_grid_faces *f, const fsi_grid *grid, c
 #define FSI__MG_SWEEPS 2            /* before and after the coarser levels; one more on those */
 #define FSI__MG_WEIGHT 0.95f        /* with 1, chains of cells along x would not be smoothed */
 
-typedef struct fsi__mg_segment {
-    int at, n, lower[2], upper[2]; /* first cell, cells, first cells of the rows beside it in y and z */
-    int rough;                     /* where its arrays start in `faces`, -1: plain */
-} fsi__mg_segment;
-
-/* The equations of rough bricks: eight arrays in their order. A face between two cells stands in both.
-   Plain bricks, inside a liquid of one density, have none: all their faces are the level's `unit`, and there is no
-   excess. */
-/* inverse: 1/diagonal, 0: no equation */
-enum { FSI__MG_LOWER = 0, FSI__MG_UPPER = 3, FSI__MG_EXCESS = 6, FSI__MG_INVERSE = 7, FSI__MG_ARRAYS = 8 };
-
 typedef struct fsi__mg_level {
     fsi__arena lists_memory, numbers_memory;
     int columns, rows[2];       /* cells along x, y, z */
@@ -737,7 +883,7 @@ typedef struct fsi__mg_level {
     int *row;                   /* rows[0] * rows[1] + 1: first brick of each row */
     int *place;                 /* bricks: x/8 */
     int *child;                 /* bricks * 8: at z * 4 + y * 2 + x the brick of the finer level there, -1 none */
-    fsi__mg_segment *segment;
+    fsi_pressure_segment *segment;
     int segments, odd;          /* those with y + z odd come last, from `odd` on */
     int *rough;                 /* bricks: where its numbers start in each array of `faces`, -1: it is plain */
     int rough_cells;            /* in each array, */
@@ -752,8 +898,6 @@ typedef struct fsi__mg {
     int dim;
     fsi__mg_level level[FSI__MG_LEVELS];
 } fsi__mg;
-
-static int fsi__mg_cell(int brick) { return FSI__MG_FRONT + 8 * brick; }
 
 /* A cell's number in the first array; NULL where it is plain. */
 static float *fsi__mg_faces(const fsi__mg_level *m, int cell)
@@ -788,7 +932,7 @@ static void fsi__mg_cut(fsi__mg_level *m, int odd)
             const int r = z * m->rows[0] + y;
             int from[4] = { 0, 0, 0, 0 }, now[4], last[4] = { -2, -2, -2, -2 };
             for (b = m->row[r]; b < m->row[r + 1]; b++) {
-                fsi__mg_segment *s = m->segment + m->segments - 1;
+                fsi_pressure_segment *s = m->segment + m->segments - 1;
                 int joins = b > m->row[r] && (m->rough[b] < 0) == (m->rough[b - 1] < 0)
                     && m->place[b] == m->place[b - 1] + 1 && s->n < 8 * FSI__MG_LONGEST;
 
@@ -875,7 +1019,7 @@ static int fsi__mg_reserve_lists(fsi_context *c, fsi__mg_level *m, int bricks)
         m->place = (int *)fsi__take(lists, n, sizeof(int));
         m->rough = (int *)fsi__take(lists, n, sizeof(int));
         m->child = (int *)fsi__take(lists, 8 * n, sizeof(int));
-        m->segment = (fsi__mg_segment *)fsi__take(lists, n, sizeof *m->segment);
+        m->segment = (fsi_pressure_segment *)fsi__take(lists, n, sizeof *m->segment);
         if (!pass && !fsi__arena_room(c, &m->lists_memory, measure.used)) return 0;
     }
     return 1;
@@ -1024,7 +1168,7 @@ static void fsi__mg_setup(fsi__mg *g)
 
 /* The arrays of a rough segment: lower faces are a, upper ones b. */
 typedef struct fsi__mg_names { const float *ax, *ay, *az, *bx, *by, *bz, *excess, *inverse; } fsi__mg_names;
-static fsi__mg_names fsi__mg_name(const fsi__mg_level *m, const fsi__mg_segment *s)
+static fsi__mg_names fsi__mg_name(const fsi__mg_level *m, const fsi_pressure_segment *s)
 {
     const size_t n = (size_t)m->rough_cells;
     fsi__mg_names f;
@@ -1044,13 +1188,13 @@ static void fsi__mg_relax(void *arg, int chunk, int begin, int end)
 {
     const fsi__mg_job *job = (const fsi__mg_job *)arg;
     const fsi__mg_level *m = job->m;
-    const float w = job->weight, unit = m->unit, keep = 1 - w, give = w / (job->faces * unit);
+    const float w = job->weight, unit = m->unit, keep = fsi__mg_keep(w), give = fsi__mg_give(w, job->faces, unit);
     int k, i;
     (void)chunk;
 
     /* The segment and those beside it. */
     for (k = begin + job->first; k < end + job->first; k++) {
-        const fsi__mg_segment *s = m->segment + k;
+        const fsi_pressure_segment *s = m->segment + k;
         const fsi__mg_names f = fsi__mg_name(m, s);
         const float *x = job->own + s->at, *r = m->r + s->at;
         const float *yl = job->other + s->lower[0], *yu = job->other + s->upper[0], *zl = job->other + s->lower[1],
@@ -1061,12 +1205,13 @@ static void fsi__mg_relax(void *arg, int chunk, int begin, int end)
         if (s->rough < 0)
             FSI__MG_APART
             for (i = 0; i < s->n; i++)
-                out[i] = keep * x[i] + give * (r[i] + unit * (x[i - 1] + x[i + 1] + yl[i] + yu[i] + zl[i] + zu[i]));
+                out[i] = fsi__mg_relaxed_plain(keep, give, unit, x[i], r[i], x[i - 1], x[i + 1], yl[i], yu[i], zl[i],
+                    zu[i]);
         else
             FSI__MG_APART
             for (i = 0; i < s->n; i++)
-                out[i] = keep * x[i] + w * f.inverse[i] * (r[i] + f.ax[i] * x[i - 1] + f.bx[i] * x[i + 1]
-                    + f.ay[i] * yl[i] + f.by[i] * yu[i] + f.az[i] * zl[i] + f.bz[i] * zu[i]);
+                out[i] = fsi__mg_relaxed_rough(keep, w, f.inverse[i], x[i], r[i], f.ax[i], x[i - 1], f.bx[i], x[i + 1],
+                    f.ay[i], yl[i], f.by[i], yu[i], f.az[i], zl[i], f.bz[i], zu[i]);
     }
 }
 
@@ -1075,18 +1220,19 @@ static void fsi__mg_relax_zero(void *arg, int chunk, int begin, int end)
 {
     const fsi__mg_job *job = (const fsi__mg_job *)arg;
     const fsi__mg_level *m = job->m;
-    const float w = job->weight, unit = m->unit, give = w / (job->faces * unit);
+    const float w = job->weight, unit = m->unit, give = fsi__mg_give(w, job->faces, unit);
     int k, i;
     (void)chunk;
     for (k = begin + job->first; k < end + job->first; k++) {
         /* The segment. */
-        const fsi__mg_segment *s = m->segment + k;
+        const fsi_pressure_segment *s = m->segment + k;
         const fsi__mg_names f = fsi__mg_name(m, s);
         const float *r = m->r + s->at;
         float *out = job->out + s->at;
         const float *yl, *yu, *zl, *zu;
         if (!job->other) {
-            for (i = 0; i < s->n; i++) out[i] = (s->rough < 0 ? give : w * f.inverse[i]) * r[i];
+            for (i = 0; i < s->n; i++)
+                out[i] = s->rough < 0 ? fsi__mg_first_plain(give, r[i]) : fsi__mg_first_rough(w, f.inverse[i], r[i]);
             continue;
         }
 
@@ -1095,12 +1241,12 @@ static void fsi__mg_relax_zero(void *arg, int chunk, int begin, int end)
             zu = job->other + s->upper[1];
         if (s->rough < 0)
             FSI__MG_APART
-            for (i = 0; i < s->n; i++) out[i] = give * (r[i] + unit * (yl[i] + yu[i] + zl[i] + zu[i]));
+            for (i = 0; i < s->n; i++) out[i] = fsi__mg_second_plain(give, unit, r[i], yl[i], yu[i], zl[i], zu[i]);
         else
             FSI__MG_APART
             for (i = 0; i < s->n; i++)
-                out[i] = w * f.inverse[i] * (r[i] + f.ay[i] * yl[i] + f.by[i] * yu[i] + f.az[i] * zl[i]
-                    + f.bz[i] * zu[i]);
+                out[i] = fsi__mg_second_rough(w, f.inverse[i], r[i], f.ay[i], yl[i], f.by[i], yu[i], f.az[i], zl[i],
+                    f.bz[i], zu[i]);
     }
 }
 
@@ -1114,7 +1260,7 @@ static void fsi__mg_residual(void *arg, int chunk, int begin, int end)
     (void)chunk;
     for (k = begin; k < end; k++) {
         /* The segment and those beside it. */
-        const fsi__mg_segment *s = m->segment + k;
+        const fsi_pressure_segment *s = m->segment + k;
         const fsi__mg_names f = fsi__mg_name(m, s);
         const float *x = job->own + s->at, *r = m->r + s->at;
         const float *yl = job->own + s->lower[0], *yu = job->own + s->upper[0], *zl = job->own + s->lower[1],
@@ -1125,14 +1271,12 @@ static void fsi__mg_residual(void *arg, int chunk, int begin, int end)
         if (s->rough < 0)
             FSI__MG_APART
             for (i = 0; i < s->n; i++)
-                out[i] = r[i] - unit * (faces * x[i] - (x[i - 1] + x[i + 1] + yl[i] + yu[i] + zl[i] + zu[i]));
+                out[i] = fsi__mg_left_plain(faces, unit, x[i], r[i], x[i - 1], x[i + 1], yl[i], yu[i], zl[i], zu[i]);
         else
             FSI__MG_APART
-            for (i = 0; i < s->n; i++) {
-                const float v = x[i];
-                out[i] = r[i] - f.excess[i] * v - f.ax[i] * (v - x[i - 1]) - f.bx[i] * (v - x[i + 1])
-                    - f.ay[i] * (v - yl[i]) - f.by[i] * (v - yu[i]) - f.az[i] * (v - zl[i]) - f.bz[i] * (v - zu[i]);
-            }
+            for (i = 0; i < s->n; i++)
+                out[i] = fsi__mg_left_rough(x[i], r[i], f.excess[i], f.ax[i], x[i - 1], f.bx[i], x[i + 1], f.ay[i],
+                    yl[i], f.by[i], yu[i], f.az[i], zl[i], f.bz[i], zu[i]);
     }
 }
 
@@ -1148,7 +1292,8 @@ static void fsi__mg_restrict(void *arg, int chunk, int begin, int end)
         for (k = 0; k < 8; k++) {
             const float *r = job->own + fsi__mg_cell(m->child[8 * b + k]);
             if (m->child[8 * b + k] < 0) continue;
-            for (c = 0; c < 4; c++) sum[4 * (k & 1) + c] += r[2 * c] + r[2 * c + 1];
+            for (c = 0; c < 4; c++)
+                sum[4 * (k & 1) + c] = fsi__mg_restricted(sum[4 * (k & 1) + c], r[2 * c], r[2 * c + 1]);
         }
         memcpy(m->r + fsi__mg_cell(b), sum, sizeof sum);
     }
@@ -1322,6 +1467,14 @@ typedef struct fsi__pressure_impl {
     fsi__pressure_key key;
     double kept_density;            /* that of the job, */
     int kept_pieces;                /* and of stats */
+    const fsi_pressure_device *device; /* the table of the context's device; NULL: none */
+    void *work;                     /* this solver's part of it; NULL: not made yet */
+    int on;                         /* 1: the vectors of the iteration are the device's */
+    fsi_status lost;                /* its first failure in this call */
+    fsi__arena device_memory;       /* of the next three */
+    int *touched, touched_count;    /* cells beside bodies and solids that yield */
+    int *run_list;                  /* runs * 2: first cell and cells of each */
+    double *some;                   /* what travels: a number for each touched cell, run or column */
 } fsi__pressure_impl;
 
 /* What the tasks of one projection share. Pressures are q = p dt/(density dx^2) [1/s], and beta is relative to the
@@ -1358,14 +1511,35 @@ FSI_API fsi_pressure_flow fsi_pressure_default_flow(void)
     return f;
 }
 
+/* The table of the context's device, if it has one. */
+static fsi_status fsi__pressure_ask_device(const fsi_pressure_desc *desc, const fsi_pressure_device **table)
+{
+    static const char *const fn = "fsi_pressure_create";
+    fsi_context *c = desc->context;
+    *table = NULL;
+    if (!fsi__is_device(c))
+        return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "the context's device is of another version or precision");
+    if (c && c->device)
+        *table = (const fsi_pressure_device *)c->device->table(c->device->user, FSI_PRESSURE_TABLE);
+    if (*table && (*table)->cookie != FSI__COOKIE('D', fsi_pressure_device))
+        return fsi__fail(c, FSI_ERROR_COOKIE, fn, -1, 0, "the device's table \"" FSI_PRESSURE_TABLE
+            "\" is of another version");
+    if (!*table && desc->device == FSI_DEVICE_ALWAYS)
+        return fsi__fail(c, FSI_ERROR_DEVICE, fn, -1, 0, "desc.device is FSI_DEVICE_ALWAYS, but the context has no "
+            "device with the table \"" FSI_PRESSURE_TABLE "\"");
+    return FSI_OK;
+}
+
 FSI_API fsi_status fsi_pressure_create(fsi_pressure **out, const fsi_pressure_desc *desc)
 {
+    const fsi_pressure_device *device;
     fsi__pressure_impl *m;
     fsi_pressure *s;
     if (!out) return FSI_ERROR_ARGUMENT;
     *out = NULL;
     if (!desc || desc->cookie != FSI__COOKIE('P', fsi_pressure_desc) || !fsi__is_context(desc->context))
         return FSI_ERROR_COOKIE;
+    FSI__TRY(fsi__pressure_ask_device(desc, &device));
     s = (fsi_pressure *)fsi__alloc(desc->context, 1, sizeof *s);
     m = (fsi__pressure_impl *)fsi__alloc(desc->context, 1, sizeof *m);
     if (!s || !m) {
@@ -1378,6 +1552,7 @@ FSI_API fsi_status fsi_pressure_create(fsi_pressure **out, const fsi_pressure_de
     s->context = m->mg.context = desc->context;
     s->desc = *desc;
     s->impl = m;
+    m->device = device;
     *out = s;
     return FSI_OK;
 }
@@ -1388,6 +1563,7 @@ FSI_API void fsi_pressure_destroy(fsi_pressure *s)
     int l;
     if (!s || s->cookie != FSI__COOKIE('p', fsi_pressure)) return;
     m = (fsi__pressure_impl *)s->impl;
+    if (m->work) m->device->destroy(m->work);
     for (l = 0; l < FSI__MG_LEVELS; l++) {
         fsi__arena_free(s->context, &m->mg.level[l].lists_memory);
         fsi__arena_free(s->context, &m->mg.level[l].numbers_memory);
@@ -1401,6 +1577,7 @@ FSI_API void fsi_pressure_destroy(fsi_pressure *s)
     fsi__arena_free(s->context, &m->runs_memory);
     fsi__arena_free(s->context, &m->pieces_memory);
     fsi__arena_free(s->context, &m->nulls_memory);
+    fsi__arena_free(s->context, &m->device_memory);
     fsi__free(s->context, m, 1, sizeof *m);
     s->cookie = 0;
     fsi__free(s->context, s, 1, sizeof *s);
@@ -2253,7 +2430,7 @@ static void fsi__pressure_join(fsi__pressure_impl *m, int *label)
     int k, i, a;
     for (k = 0; k < f->segments; k++)
         for (a = 1; a < (m->mg.dim); a++) {
-            const fsi__mg_segment *s = f->segment + k;
+            const fsi_pressure_segment *s = f->segment + k;
             const int *here = label + s->at, *below = label + s->lower[a - 1];
             int last = -1, last_below = -1;
             for (i = 0; i < s->n; i++)
@@ -2640,18 +2817,12 @@ static double fsi__pressure_center_touching(fsi__pressure_impl *m)
     return taken;
 }
 
-/* Subtracts from v its mean over each closed piece; returns the sum of the absolute values of what is subtracted. */
-static double fsi__pressure_center(fsi__pressure_job *job, double *v)
+/* The mean of each closed piece from the sums of its runs; returns the sum of the absolute values of what is to be
+   subtracted. */
+static double fsi__pressure_find_means(fsi__pressure_impl *m)
 {
-    fsi__pressure_impl *m = job->m;
-    const double work = (double)FSI__PRESSURE_NS * m->runs;
-    fsi__pressure_center_job c;
     double taken = 0;
     int k;
-    c.m = m;
-    c.v = v;
-    if (m->runs == 0) return 0;
-    fsi__parallel_work(job->s->context, m->runs, FSI__PRESSURE_RUNS, work, fsi__pressure_sum_runs, &c);
     for (k = 0; k < m->pieces; k++) m->piece[k].mean = 0;
     for (k = 0; k < m->runs; k++) m->piece[m->run[k].piece].mean += m->run[k].sum;
     if (m->touching > 0) taken = fsi__pressure_center_touching(m);
@@ -2660,6 +2831,204 @@ static double fsi__pressure_center(fsi__pressure_job *job, double *v)
         taken += fabs(m->piece[k].mean);
         if (m->piece[k].cells > 0) m->piece[k].mean /= m->piece[k].cells;
     }
+    return taken;
+}
+
+/* ---- >>pressure on a device -------------------------------------------------------------------------------------- */
+
+/* While m->on, the vectors of the iteration are the device's (>>device). What the CPU does with them, it does as always
+   in its own arrays: with the numbers of touched cells, fetched before and sent back after. A call that fails sets
+   m->lost; then no other one is made, and the iteration ends. */
+#define FSI__PRESSURE_THERE(m, call) ((m)->lost == FSI_OK && ((m)->lost = (m)->device->call) == FSI_OK)
+
+static fsi_pressure_vector fsi__pressure_name_of(const fsi__pressure_impl *m, const double *v)
+{
+    return v == m->x ? FSI_PRESSURE_X : v == m->p ? FSI_PRESSURE_P : FSI_PRESSURE_Q;
+}
+
+/* Numbers of touched cells: from the device into the CPU's v, or back. */
+static void fsi__pressure_fetch_touched(fsi__pressure_impl *m, double *v)
+{
+    int k;
+    if (!FSI__PRESSURE_THERE(m, gather(m->work, fsi__pressure_name_of(m, v), m->some))) return;
+    for (k = 0; k < m->touched_count; k++) v[m->touched[k]] = m->some[k];
+}
+
+static void fsi__pressure_send_touched(fsi__pressure_impl *m, const double *v)
+{
+    int k;
+    for (k = 0; k < m->touched_count; k++) m->some[k] = v[m->touched[k]];
+    (void)FSI__PRESSURE_THERE(m, scatter(m->work, fsi__pressure_name_of(m, v), m->some));
+}
+
+/* The same for floats: CORRECTION is level[0].x, RIGHT is level[0].r. */
+static void fsi__pressure_fetch_singles(fsi__pressure_impl *m, fsi_pressure_vector vector)
+{
+    const float *some = (const float *)(const void *)m->some;
+    float *v = vector == FSI_PRESSURE_RIGHT ? m->mg.level[0].r : m->mg.level[0].x;
+    int k;
+    if (!FSI__PRESSURE_THERE(m, gather(m->work, vector, m->some))) return;
+    for (k = 0; k < m->touched_count; k++) v[m->touched[k]] = some[k];
+}
+
+static void fsi__pressure_send_right(fsi__pressure_impl *m)
+{
+    float *some = (float *)(void *)m->some;
+    int k;
+    for (k = 0; k < m->touched_count; k++) some[k] = m->mg.level[0].r[m->touched[k]];
+    (void)FSI__PRESSURE_THERE(m, scatter(m->work, FSI_PRESSURE_RIGHT, m->some));
+}
+
+/* Partial sums of the device, four a chunk, folded as the CPU's tasks fold theirs. */
+static void fsi__pressure_fold_fours(fsi__pressure_impl *m, int chunks)
+{
+    double *p = m->partial;
+    int k;
+    for (k = 0; k < chunks; k++) p[k] = (p[4 * k] + p[4 * k + 1]) + (p[4 * k + 2] + p[4 * k + 3]);
+}
+
+static void fsi__pressure_fold_largest(fsi__pressure_impl *m, int chunks)
+{
+    double *p = m->partial;
+    int k, c;
+    for (k = 0; k < chunks; k++) {
+        double most = p[4 * k];
+        for (c = 1; c < 4; c++) most = fsi__pressure_larger(most, p[4 * k + c]);
+        p[k] = most;
+    }
+}
+
+/* fsi__pressure_center of a vector there. */
+static double fsi__pressure_center_there(fsi__pressure_impl *m, const double *v)
+{
+    const fsi_pressure_vector vector = fsi__pressure_name_of(m, v);
+    double taken;
+    int k;
+    if (!FSI__PRESSURE_THERE(m, sum_runs(m->work, vector, m->some))) return 0;
+    for (k = 0; k < m->runs; k++) m->run[k].sum = m->some[k];
+    taken = fsi__pressure_find_means(m);
+    for (k = 0; k < m->runs; k++) m->some[k] = m->piece[m->run[k].piece].mean;
+    (void)FSI__PRESSURE_THERE(m, shift_runs(m->work, vector, m->some));
+    return taken;
+}
+
+/* level[0].x = V level[0].r, the CPU's arrays, by the device where it is on. */
+static void fsi__pressure_cycle(fsi__pressure_impl *m)
+{
+    fsi__mg_level *fine = m->mg.level;
+    if (m->on && FSI__PRESSURE_THERE(m, send(m->work, FSI_PRESSURE_RIGHT, fine->r))
+        && FSI__PRESSURE_THERE(m, cycle(m->work))
+        && FSI__PRESSURE_THERE(m, fetch(m->work, FSI_PRESSURE_CORRECTION, fine->x))) return;
+    fsi__mg_cycle(&m->mg);
+}
+
+/* Adds a cell to the touched ones, unless it is there: m->r, not in use yet, marks those. */
+static void fsi__pressure_touch(fsi__pressure_impl *m, int cell)
+{
+    if (cell < 0 || m->r[cell] > 0) return;
+    m->r[cell] = 1;
+    m->touched[m->touched_count++] = cell;
+}
+
+/* Touched cells and runs. 0: no memory. */
+static int fsi__pressure_list_touched(fsi__pressure_job *job)
+{
+    fsi__pressure_impl *m = job->m;
+    const int faces = m->bodies > 0 ? m->body_face[m->bodies] : 0,
+        yields = m->first_pushed ? m->first_yield[job->flow->solid_count] : 0;
+    const size_t cells = 2 * ((size_t)faces + (size_t)yields), runs = (size_t)m->runs,
+        most = cells > runs ? cells : runs;
+    int pass, k;
+
+    /* Room. */
+    for (pass = 0; pass < 2; pass++) {
+        fsi__arena *arena = &m->device_memory, measure;
+        memset(&measure, 0, sizeof measure);
+        if (!pass) arena = &measure;
+        m->touched = (int *)fsi__take(arena, cells, sizeof(int));
+        m->run_list = (int *)fsi__take(arena, 2 * runs, sizeof(int));
+        m->some = (double *)fsi__take(arena, most + 6 * (size_t)m->bodies, sizeof(double));
+        if (!pass && !fsi__arena_room(job->s->context, &m->device_memory, measure.used)) return 0;
+    }
+
+    /* Cells, each once. */
+    m->touched_count = 0;
+    memset(m->r, 0, (size_t)m->mg.level[0].cells * sizeof(double));
+    for (k = 0; k < faces; k++) {
+        fsi__pressure_touch(m, m->face[k].lower);
+        fsi__pressure_touch(m, m->face[k].upper);
+    }
+    for (k = 0; k < yields; k++) {
+        fsi__pressure_touch(m, m->yield[k].lower);
+        fsi__pressure_touch(m, m->yield[k].upper);
+    }
+    for (k = 0; k < m->runs; k++) {
+        m->run_list[2 * k] = m->run[k].at;
+        m->run_list[2 * k + 1] = m->run[k].n;
+    }
+    return 1;
+}
+
+static fsi_pressure_level fsi__pressure_level_of(const fsi__mg_level *m)
+{
+    fsi_pressure_level f;
+    f.bricks = m->bricks;
+    f.cells = m->cells;
+    f.segments = m->segments;
+    f.odd = m->odd;
+    f.rough_cells = m->rough_cells;
+    f.unit = m->unit;
+    f.segment = m->segment;
+    f.child = m->child;
+    f.faces = m->faces;
+    return f;
+}
+
+/* Gives the equations to the device, where desc.device asks for it: m->on, or m->lost. */
+static void fsi__pressure_board(fsi__pressure_job *job)
+{
+    fsi__pressure_impl *m = job->m;
+    const fsi_device_use use = job->s->desc.device;
+    fsi_pressure_problem p;
+    int l;
+    if (!m->device || use == FSI_DEVICE_NEVER) return;
+    if (use == FSI_DEVICE_AUTO && 8LL * m->mg.level[0].bricks < m->device->smallest) return;
+    if (!fsi__pressure_list_touched(job)) m->lost = FSI_ERROR_MEMORY;
+
+    /* The problem. */
+    memset(&p, 0, sizeof p);
+    p.dim = m->mg.dim;
+    p.levels = m->mg.levels;
+    for (l = 0; l < p.levels; l++) p.level[l] = fsi__pressure_level_of(m->mg.level + l);
+    p.weight = FSI__MG_WEIGHT;
+    p.sweeps = FSI__MG_SWEEPS;
+    p.segment_chunk = FSI__MG_GRAIN;
+    p.brick_chunk = FSI__PRESSURE_CHUNK;
+    p.touched = m->touched;
+    p.touched_count = m->touched_count;
+    p.run = m->run_list;
+    p.runs = m->runs;
+    p.b = m->b;
+    p.x = m->x;
+
+    /* This solver's part of the device is made where it is first needed. */
+    if (!m->work) (void)FSI__PRESSURE_THERE(m, create(job->s->context->device->user, &m->work));
+    m->on = FSI__PRESSURE_THERE(m, begin(m->work, &p));
+}
+
+/* Subtracts from v its mean over each closed piece; returns the sum of the absolute values of what is subtracted. */
+static double fsi__pressure_center(fsi__pressure_job *job, double *v)
+{
+    fsi__pressure_impl *m = job->m;
+    const double work = (double)FSI__PRESSURE_NS * m->runs;
+    fsi__pressure_center_job c;
+    double taken;
+    c.m = m;
+    c.v = v;
+    if (m->runs == 0) return 0;
+    if (m->on) return fsi__pressure_center_there(m, v);
+    fsi__parallel_work(job->s->context, m->runs, FSI__PRESSURE_RUNS, work, fsi__pressure_sum_runs, &c);
+    taken = fsi__pressure_find_means(m);
     fsi__parallel_work(job->s->context, m->runs, FSI__PRESSURE_RUNS, work, fsi__pressure_shift_runs, &c);
     return taken;
 }
@@ -2855,7 +3224,7 @@ static void fsi__pressure_compliance(fsi__pressure_impl *m)
         memset(fine->r, 0, (size_t)fine->cells * sizeof(float));
         for (i = 0; i < n; i++) m->h[i] = i == j;
         fsi__pressure_pull(m, 1, NULL, fine->r);
-        fsi__mg_cycle(&m->mg);
+        fsi__pressure_cycle(m);
         fsi__pressure_push(m, NULL, fine->x);
         for (i = j; i < n; i++) m->s[i * n + j] = m->column[i] < 0 ? 0 : m->h[i];
         if (m->response)
@@ -2901,24 +3270,17 @@ static void fsi__pressure_respond(void *arg, int chunk, int begin, int end)
         for (j = 0; j < n; j++) {
             const float *v = m->response + (size_t)(m->column[j] < 0 ? 0 : m->column[j]) * (size_t)fine->cells
                 + fsi__mg_cell(brick);
-            for (c = 0; c < 8 && m->column[j] >= 0; c++) sum[c] -= m->h[j] * (double)v[c];
+            for (c = 0; c < 8 && m->column[j] >= 0; c++) sum[c] = fsi__pressure_less(sum[c], m->h[j], (double)v[c]);
         }
         for (c = 0; c < 8; c++) x[c] = (float)sum[c];
     }
 }
 
-/* level[0].x = preconditioner of level[0].r */
-static void fsi__pressure_precondition(fsi__pressure_impl *m)
+/* m->h = S^-1 m->h, the impulses on the bodies. */
+static void fsi__pressure_solve_bodies(fsi__pressure_impl *m)
 {
     const int n = 6 * m->bodies;
     int i, k;
-
-    /* Without bodies, a V-cycle. */
-    fsi__mg_cycle(&m->mg);
-    if (m->columns == 0) return;
-    fsi__pressure_push(m, NULL, m->mg.level[0].x);
-
-    /* S^-1 times the impulses on the bodies. */
     for (i = 0; i < n; i++) {
         if (m->column[i] < 0) m->h[i] = 0;
         for (k = 0; k < i; k++) m->h[i] -= m->s[i * n + k] * m->h[k];
@@ -2928,6 +3290,41 @@ static void fsi__pressure_precondition(fsi__pressure_impl *m)
         for (k = i + 1; k < n; k++) m->h[i] -= m->s[k * n + i] * m->h[k];
         m->h[i] /= m->s[i * n + i];
     }
+}
+
+/* fsi__pressure_precondition there: CORRECTION of RIGHT. */
+static void fsi__pressure_precondition_there(fsi__pressure_impl *m)
+{
+    int j;
+    if (!FSI__PRESSURE_THERE(m, cycle(m->work)) || m->columns == 0) return;
+    fsi__pressure_fetch_singles(m, FSI_PRESSURE_CORRECTION);
+    fsi__pressure_push(m, NULL, m->mg.level[0].x);
+    fsi__pressure_solve_bodies(m);
+    if (m->response) {
+        for (j = 0; j < 6 * m->bodies; j++)
+            if (m->column[j] >= 0) m->some[m->column[j]] = m->h[j];
+        (void)FSI__PRESSURE_THERE(m, respond(m->work, m->columns, m->some));
+        return;
+    }
+    fsi__pressure_fetch_singles(m, FSI_PRESSURE_RIGHT);
+    fsi__pressure_pull(m, -1, NULL, m->mg.level[0].r);
+    fsi__pressure_send_right(m);
+    (void)FSI__PRESSURE_THERE(m, cycle(m->work));
+}
+
+/* level[0].x = preconditioner of level[0].r */
+static void fsi__pressure_precondition(fsi__pressure_impl *m)
+{
+    if (m->on) {
+        fsi__pressure_precondition_there(m);
+        return;
+    }
+
+    /* Without bodies, a V-cycle. */
+    fsi__mg_cycle(&m->mg);
+    if (m->columns == 0) return;
+    fsi__pressure_push(m, NULL, m->mg.level[0].x);
+    fsi__pressure_solve_bodies(m);
 
     /* The correction V H^T h, from the stored columns or by another V-cycle. */
     if (m->response) {
@@ -2953,7 +3350,7 @@ static void fsi__pressure_multiply_segments(void *arg, int chunk, int begin, int
 
     /* The segment and those beside it. */
     for (k = begin; k < end; k++) {
-        const fsi__mg_segment *s = m->segment + k;
+        const fsi_pressure_segment *s = m->segment + k;
         const fsi__mg_names f = fsi__mg_name(m, s);
         const double *x = job->from + s->at, *yl = job->from + s->lower[0], *yu = job->from + s->upper[0],
             *zl = job->from + s->lower[1], *zu = job->from + s->upper[1];
@@ -2962,15 +3359,13 @@ static void fsi__pressure_multiply_segments(void *arg, int chunk, int begin, int
         /* Plain bricks, rough bricks. */
         if (s->rough < 0)
             FSI__MG_APART
-            for (i = 0; i < s->n; i++) out[i] = faces * x[i] - (x[i - 1] + x[i + 1] + yl[i] + yu[i] + zl[i] + zu[i]);
+            for (i = 0; i < s->n; i++)
+                out[i] = fsi__pressure_product_plain(faces, x[i], x[i - 1], x[i + 1], yl[i], yu[i], zl[i], zu[i]);
         else
             FSI__MG_APART
-            for (i = 0; i < s->n; i++) {
-                const double v = x[i];
-                out[i] = (double)f.excess[i] * v + (double)f.ax[i] * (v - x[i - 1]) + (double)f.bx[i] * (v - x[i + 1])
-                    + (double)f.ay[i] * (v - yl[i]) + (double)f.by[i] * (v - yu[i])
-                    + (double)f.az[i] * (v - zl[i]) + (double)f.bz[i] * (v - zu[i]);
-            }
+            for (i = 0; i < s->n; i++)
+                out[i] = fsi__pressure_product_rough(x[i], f.excess[i], f.ax[i], x[i - 1], f.bx[i], x[i + 1], f.ay[i],
+                    yl[i], f.by[i], yu[i], f.az[i], zl[i], f.bz[i], zu[i]);
 
         /* The scalar product in four partial sums. */
         for (i = 0; i < s->n; i += 4)
@@ -2987,24 +3382,44 @@ static double fsi__pressure_fold(const fsi__pressure_impl *m, int chunks)
     return sum;
 }
 
+/* m->q = A v; returns v q. */
+static double fsi__pressure_multiply_plain(fsi__pressure_job *job, double *v)
+{
+    fsi__pressure_impl *m = job->m;
+    const int segments = m->mg.level[0].segments, chunks = fsi__chunks(segments, FSI__MG_GRAIN);
+    if (m->on) {
+        if (!FSI__PRESSURE_THERE(m, multiply(m->work, fsi__pressure_name_of(m, v), m->partial))) return 0;
+        fsi__pressure_fold_fours(m, chunks);
+    } else {
+        job->from = v;
+        fsi__parallel_work(job->s->context, segments, FSI__MG_GRAIN, FSI__MG_NS_EXACT * (double)segments,
+            fsi__pressure_multiply_segments, job);
+    }
+    return fsi__pressure_fold(m, chunks);
+}
+
 /* m->q = (A + K) v; returns v q. */
 static double fsi__pressure_multiply(fsi__pressure_job *job, double *v)
 {
     fsi__pressure_impl *m = job->m;
-    const int segments = m->mg.level[0].segments;
-    double sum;
+    const int solids = m->bodies > 0 || m->first_pushed;
+    double sum = fsi__pressure_multiply_plain(job, v);
     int k;
-    job->from = v;
-    fsi__parallel_work(job->s->context, segments, FSI__MG_GRAIN, FSI__MG_NS_EXACT * (double)segments,
-        fsi__pressure_multiply_segments, job);
-    sum = fsi__pressure_fold(m, fsi__chunks(segments, FSI__MG_GRAIN));
+
+    /* K: the CPU's. */
+    if (m->on && solids) {
+        fsi__pressure_fetch_touched(m, v);
+        fsi__pressure_fetch_touched(m, m->q);
+    }
+    if (m->lost != FSI_OK && m->on) return 0;
     if (m->first_pushed) sum += fsi__pressure_yield_to(job, v);
     if (m->bodies > 0) {
         fsi__pressure_push(m, v, NULL);
         fsi__pressure_pull(m, 1, m->q, NULL);
         for (k = 0; k < 6 * m->bodies; k++) sum += m->h[k] * m->h[k];
     }
-    if (m->bodies > 0 || m->first_pushed) fsi__pressure_center(job, m->q);
+    if (m->on && solids) fsi__pressure_send_touched(m, m->q);
+    if (solids) fsi__pressure_center(job, m->q);
     return sum;
 }
 
@@ -3020,13 +3435,13 @@ static void fsi__pressure_advance(void *arg, int chunk, int begin, int end)
     int i, c;
     for (i = fsi__mg_cell(begin); i < fsi__mg_cell(end); i += 4)
         for (c = 0; c < 4; c++) {
-            const double left = r[i + c] - alpha * q[i + c], size = fabs(left);
-            x[i + c] += alpha * p[i + c];
+            const double left = fsi__pressure_less(r[i + c], alpha, q[i + c]);
+            x[i + c] = fsi__pressure_further(x[i + c], alpha, p[i + c]);
             r[i + c] = left;
-            single[i + c] = (float)(left * unit);
-            most[c] = size > most[c] ? size : most[c];
+            single[i + c] = fsi__pressure_single(left, unit);
+            most[c] = fsi__pressure_larger(most[c], fabs(left));
         }
-    for (c = 1; c < 4; c++) most[0] = most[c] > most[0] ? most[c] : most[0];
+    for (c = 1; c < 4; c++) most[0] = fsi__pressure_larger(most[0], most[c]);
     m->partial[chunk] = most[0];
 }
 
@@ -3050,7 +3465,7 @@ static void fsi__pressure_turn(void *arg, int chunk, int begin, int end)
     const double beta = job->beta;
     int i;
     (void)chunk;
-    for (i = fsi__mg_cell(begin); i < fsi__mg_cell(end); i++) p[i] = (double)z[i] + beta * p[i];
+    for (i = fsi__mg_cell(begin); i < fsi__mg_cell(end); i++) p[i] = fsi__pressure_turned(z[i], beta, p[i]);
 }
 
 /* A loop that takes `work` nanoseconds a brick, at least. */
@@ -3063,11 +3478,15 @@ static void fsi__pressure_over_bricks(fsi__pressure_job *job, double work, fsi__
 /* Largest |r| after a step of length alpha. */
 static double fsi__pressure_step(fsi__pressure_job *job, double alpha)
 {
-    const int chunks = fsi__chunks(job->m->mg.level[0].bricks, FSI__PRESSURE_CHUNK);
+    fsi__pressure_impl *m = job->m;
+    const int chunks = fsi__chunks(m->mg.level[0].bricks, FSI__PRESSURE_CHUNK);
     double most = 0;
     int k;
     job->alpha = alpha;
-    fsi__pressure_over_bricks(job, 6, fsi__pressure_advance);
+    if (!m->on) fsi__pressure_over_bricks(job, 6, fsi__pressure_advance);
+    else if (FSI__PRESSURE_THERE(m, advance(m->work, alpha, job->factor, m->partial)))
+        fsi__pressure_fold_largest(m, chunks);
+    else return 0;
     for (k = 0; k < chunks; k++)
         if (!(job->m->partial[k] <= most)) most = job->m->partial[k];
     return most;
@@ -3086,7 +3505,8 @@ static void fsi__pressure_start(void *arg, int chunk, int begin, int end)
 static double fsi__pressure_residual(fsi__pressure_job *job)
 {
     fsi__pressure_multiply(job, job->m->x);
-    fsi__pressure_over_bricks(job, 3, fsi__pressure_start);
+    if (!job->m->on) fsi__pressure_over_bricks(job, 3, fsi__pressure_start);
+    else (void)FSI__PRESSURE_THERE(job->m, start(job->m->work));
     return fsi__pressure_step(job, 1);
 }
 
@@ -3103,7 +3523,19 @@ static double fsi__pressure_first_residual(fsi__pressure_job *job)
         right = fabs(job->m->b[k]) > right ? fabs(job->m->b[k]) : right;
     if (most <= right) return most;
     memset(job->m->x, 0, (size_t)f->cells * sizeof(double));
+    if (job->m->on) (void)FSI__PRESSURE_THERE(job->m, send(job->m->work, FSI_PRESSURE_X, job->m->x));
     return fsi__pressure_residual(job);
+}
+
+/* R CORRECTION, the scalar product of residual and preconditioned residual. */
+static double fsi__pressure_product(fsi__pressure_job *job)
+{
+    fsi__pressure_impl *m = job->m;
+    const int chunks = fsi__chunks(m->mg.level[0].bricks, FSI__PRESSURE_CHUNK);
+    if (!m->on) fsi__pressure_over_bricks(job, 2, fsi__pressure_dot);
+    else if (FSI__PRESSURE_THERE(m, dot(m->work, m->partial))) fsi__pressure_fold_fours(m, chunks);
+    else return 0;
+    return fsi__pressure_fold(m, chunks);
 }
 
 /* Conjugate gradients in double, preconditioned in float, until the true residual is below `limit`. Returns the largest
@@ -3111,7 +3543,6 @@ static double fsi__pressure_first_residual(fsi__pressure_job *job)
 static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
 {
     fsi__pressure_impl *m = job->m;
-    const int chunks = fsi__chunks(m->mg.level[0].bricks, FSI__PRESSURE_CHUNK);
     double most = fsi__pressure_first_residual(job), last;
     int *iters = &job->s->stats.iters, round;
 
@@ -3122,10 +3553,10 @@ static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
         for (last = 0; most > limit && *iters < job->s->desc.max_iters; ++*iters) {
             double rz, pq;
             fsi__pressure_precondition(m);
-            fsi__pressure_over_bricks(job, 2, fsi__pressure_dot);
-            rz = fsi__pressure_fold(m, chunks);
+            rz = fsi__pressure_product(job);
             job->beta = last > 0 ? rz / last : 0;
-            fsi__pressure_over_bricks(job, 1.8, fsi__pressure_turn);
+            if (!m->on) fsi__pressure_over_bricks(job, 1.8, fsi__pressure_turn);
+            else (void)FSI__PRESSURE_THERE(m, turn(m->work, job->beta));
             if (m->bodies > 0 || m->first_pushed) fsi__pressure_center(job, m->p);
             last = rz;
 
@@ -3137,6 +3568,30 @@ static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
         most = fsi__pressure_residual(job);
     }
     return most;
+}
+
+/* The iteration: there, where the device took it, and otherwise, or where that failed, from the beginning on the CPU.
+   m->b and m->x are the CPU's until x comes back. */
+static double fsi__pressure_solve(fsi__pressure_job *job, double limit)
+{
+    fsi__pressure_impl *m = job->m;
+    fsi_pressure_stats *stats = &job->s->stats;
+    if (m->on) {
+        const double most = m->lost == FSI_OK ? fsi__pressure_iterate(job, limit) : 0;
+        stats->on_device = FSI__PRESSURE_THERE(m, fetch(m->work, FSI_PRESSURE_X, m->x));
+        m->on = 0;
+        if (stats->on_device) return most;
+    }
+    if (m->lost != FSI_OK) {
+        stats->iters = 0;
+        stats->device_failures = 1;
+        if (job->s->desc.device == FSI_DEVICE_ALWAYS) {
+            job->status = fsi__fail(job->s->context, m->lost, "fsi_pressure_project", -1, 0, "the device failed: %s",
+                m->work ? m->device->why(m->work) : "it has no room for a solver");
+            return 0;
+        }
+    }
+    return fsi__pressure_iterate(job, limit);
 }
 
 /* ---- >>pressure projection ------------------------------------------------------------------------------------ */
@@ -3263,7 +3718,8 @@ static fsi_status fsi__pressure_check(fsi_pressure *s, const fsi_pressure_flow *
         FSI__FIELD(fsi_pressure_desc, tolerance, FSI__DOUBLE, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_pressure_desc, absolute, FSI__DOUBLE, 0, FSI__HUGE, 0),
         FSI__FIELD(fsi_pressure_desc, max_iters, FSI__INT, 0, FSI__HUGE, 0),
-        FSI__FIELD(fsi_pressure_desc, degrade, FSI__INT, 0, 1, 0)
+        FSI__FIELD(fsi_pressure_desc, degrade, FSI__INT, 0, 1, 0),
+        FSI__FIELD(fsi_pressure_desc, device, FSI__INT, 0, 2, 0)
     };
     static const fsi__where of_flow = { "fsi_pressure_project", "flow.", -1, 3 };
     static const fsi__where of_desc = { "fsi_pressure_project", "desc.", -1, 3 };
@@ -3456,7 +3912,7 @@ static size_t fsi__pressure_bytes(const fsi__pressure_impl *m)
 {
     size_t bytes = sizeof *m + m->lists_memory.size + m->cuts_memory.size + m->vectors_memory.size
         + m->faces_memory.size + m->responses_memory.size + m->yields_memory.size + m->runs_memory.size
-        + m->pieces_memory.size + m->nulls_memory.size;
+        + m->pieces_memory.size + m->nulls_memory.size + m->device_memory.size;
     int l;
     for (l = 0; l < FSI__MG_LEVELS; l++) bytes += m->mg.level[l].lists_memory.size + m->mg.level[l].numbers_memory.size;
     return bytes;
@@ -3550,7 +4006,10 @@ static void fsi__pressure_begin(fsi__pressure_job *job)
     const double dx = (double)job->grid->dx;
     stats->removed = fsi__pressure_center(job, job->m->b) * dx * dx * (job->grid->dim == 3 ? dx : 1);
     fsi__pressure_take_guess(job);
+    fsi__pressure_board(job);
     fsi__pressure_factor(job->m);
+    if (job->m->on && job->m->response)
+        (void)FSI__PRESSURE_THERE(job->m, keep_columns(job->m->work, job->m->columns, job->m->response));
     stats->levels = job->m->mg.levels;
     stats->bytes = fsi__pressure_bytes(job->m);
 }
@@ -3571,6 +4030,11 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
     job.m = m;
     job.flow = flow;
     job.grid = flow->u[0]->grid;
+    m->on = 0;
+    m->lost = FSI_OK;
+    if (s->desc.device == FSI_DEVICE_ALWAYS && !m->device)
+        return fsi__fail(s->context, FSI_ERROR_DEVICE, "fsi_pressure_project", -1, 0,
+            "desc.device is FSI_DEVICE_ALWAYS, but no device was found when the solver was created");
 
     /* The equations. */
     if (fsi__pressure_is_same(&job)) {
@@ -3589,7 +4053,7 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
     /* Their solution. */
     job.factor = reference > 0 ? 1 / reference : 1;
     limit = s->desc.tolerance * reference > s->desc.absolute ? s->desc.tolerance * reference : s->desc.absolute;
-    most = fsi__pressure_iterate(&job, limit);
+    most = fsi__pressure_solve(&job, limit);
     s->stats.divergence = most;
     s->stats.residual = reference > 0 ? most / reference : most;
     s->stats.degraded = !(most <= limit) && s->desc.degrade && fsi_is_finite(most);
@@ -3604,6 +4068,9 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
         fsi__pressure_clear_enclosed(&job);
         status = fsi__pressure_ask_all(&job, m->x);
         if (status == FSI_OK) fsi__pressure_commit(&job);
+        if (status == FSI_OK && s->stats.device_failures)
+            fsi__warn(s->context, "fsi_pressure_project: the device failed (%s); the CPU did the call",
+                m->work ? m->device->why(m->work) : "no room for a solver");
     }
     s->stats.seconds_solve = fsi__now(s->context) - start - s->stats.seconds_setup;
     return status;

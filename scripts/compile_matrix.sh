@@ -196,7 +196,19 @@ try "fsi_impl.c holds every header" "for h in $headers; do grep -q \"\\\"\$h\\\"
 
 # ---- other compilers and targets ------------------------------------------------------------------------------------
 
-for c in $(present nvcc); do try "nvcc" "nvcc -x cu -I. -c $work/all.c -o $work/o"; done
+for c in $(present nvcc); do
+    try "nvcc" "nvcc -x cu -I. -c $work/all.c -o $work/o"
+    try "nvcc fsi_cuda.cu" "nvcc -O3 -fmad=false -c fsi_cuda.cu -o $work/o"
+    for f in "" -DFSI_REAL_FLOAT; do
+        try "nvcc fsi_cuda.cu $f sm_80 sm_90" "nvcc -O3 -fmad=false $f -gencode arch=compute_80,code=sm_80 \
+            -gencode arch=compute_90,code=sm_90 -c fsi_cuda.cu -o $work/o"
+    done
+done
+for c in $(present g++ clang++); do
+    for f in "-std=c++11 -O2" "-std=c++20 -O1 -DFSI_REAL_FLOAT"; do
+        try "$c $f fsi_cuda.cu" "$c $f $warn -x c++ -c fsi_cuda.cu -o $work/o"
+    done
+done
 
 if [ "$(present clang)" ]; then
     cl=$(dirname "$(readlink -f "$(command -v clang)")")/clang-cl
