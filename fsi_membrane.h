@@ -518,7 +518,7 @@ static int fsi__mb_first_wall(uint32_t walls)
 }
 static double fsi__mb_wall_energy(const fsi_membrane *s, int side)
 {
-    return -(double)s->desc.surface_tension * cos((double)s->desc.wall_angle[side] * FSI_PI / 180);
+    return -(double)s->desc.surface_tension * fsi_cos((double)s->desc.wall_angle[side] * FSI_PI / 180);
 }
 
 /* Marks vertices all of whose elements lie on walls by FSI_FRONT_YOURS. */
