@@ -352,7 +352,8 @@ typedef struct fsi_cuda_report { /* since the device was created; of all simulat
 /* Makes a device of CUDA device `index`, from 0, that holds at most `memory_limit` bytes of its memory (0: no limit).
    The file compiled as C++ has devices of its own, which run on the CPU, for tests: docs/cuda.md. *out is NULL on
    failure, and the reason is in *error (NULL: not wanted). Errors: ARGUMENT (index), MEMORY, DEVICE (no driver, too old
-   a device). Several simulators in several threads may share a device. */
+   a device). Several simulators in several threads may share a device. Calls that work on it make it the CUDA device of
+   their thread: a host that uses others sets its own again. */
 FSI_CUDA_API fsi_status fsi_cuda_create(fsi_device **out, int index, size_t memory_limit, fsi_error *error);
 /* After all that was created with it. NULL is fine. */
 FSI_CUDA_API void fsi_cuda_destroy(fsi_device *device);

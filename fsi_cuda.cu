@@ -24,6 +24,7 @@
    MACROS: those of fsi.h. FSI_CUDA_BLOCK, threads a block: default 256. */
 #include "fsi_pressure.h"
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <new>
@@ -60,7 +61,7 @@ const char *const fsi__cuda_names[] = { FSI__CUDA_KERNELS(FSI__CUDA_NAME) };
 struct fsi__cuda {
     fsi_device device;
     int index;
-    int timed;
+    std::atomic<int> timed;
     fsi_pressure_device pressure;
     fsi_cuda_report report;
     std::mutex lock;
@@ -168,8 +169,10 @@ fsi_status fsi__cuda_raw_clear(fsi__cuda_work *w, void *to, size_t size)
 template <class A> fsi_status fsi__cuda_raw_run(fsi__cuda_work *w, void (*kernel)(int, const A), int n, const A &a)
 {
     const int blocks = (n - 1) / FSI_CUDA_BLOCK + 1;
-    kernel<<<(unsigned)(blocks < (1 << 20) ? blocks : 1 << 20), FSI_CUDA_BLOCK, 0, w->stream>>>(n, a);
-    return fsi__cuda_said(w, "a launch", cudaGetLastError());
+    A copy = a;
+    void *arguments[2] = { &n, &copy };
+    return fsi__cuda_said(w, "a launch", cudaLaunchKernel((const void *)kernel,
+        dim3((unsigned)(blocks < (1 << 20) ? blocks : 1 << 20)), dim3(FSI_CUDA_BLOCK), arguments, 0, w->stream));
 }
 
 #else /* the shim */
@@ -707,6 +710,9 @@ fsi_status fsi__cuda_pressure_begin(void *work, const fsi_pressure_problem *p)
     fsi_status status = FSI_OK;
 
     /* Room. */
+    for (l = 1; l < p->levels; l++)
+        if (p->level[l].bricks >= 1 << 25) /* 64 cells a brick are counted by an int */
+            return fsi__cuda_fail(w, FSI_ERROR_DEVICE, "the liquid", "it has more cells than a device takes");
     FSI__TRY(fsi__cuda_enter(w));
     w->dim = p->dim;
     w->levels = p->levels;
@@ -727,6 +733,7 @@ fsi_status fsi__cuda_pressure_begin(void *work, const fsi_pressure_problem *p)
     if (!start) return fsi__cuda_fail(w, FSI_ERROR_MEMORY, "lists of a level", "the host has no room for them");
     for (l = 0; l < p->levels && status == FSI_OK; l++)
         status = fsi__cuda_send_level(w, w->level + l, p->level + l, l == 0, start);
+    if (status != FSI_OK) (void)fsi__cuda_wait(w); /* copies may still read it */
     free(start);
     FSI__TRY(status);
 

@@ -1467,14 +1467,16 @@ typedef struct fsi__pressure_impl {
     fsi__pressure_key key;
     double kept_density;            /* that of the job, */
     int kept_pieces;                /* and of stats */
-    const fsi_pressure_device *device; /* the table of the context's device; NULL: none */
-    void *work;                     /* this solver's part of it; NULL: not made yet */
+    const fsi_pressure_device *device; /* the table of the device that the context had in create; NULL: none */
+    void *device_user, *work;       /* that device's own; this solver's part of it, NULL: not made yet */
     int on;                         /* 1: the vectors of the iteration are the device's */
-    fsi_status lost;                /* its first failure in this call */
-    fsi__arena device_memory;       /* of the next three */
+    fsi_status lost;                /* its first failure in this call; */
+    int unlisted;                   /* 1: the host had no memory for the lists */
+    fsi__arena device_memory;       /* of the next four */
     int *touched, touched_count;    /* cells beside bodies and solids that yield */
     int *run_list;                  /* runs * 2: first cell and cells of each */
     double *some;                   /* what travels: a number for each touched cell, run or column */
+    double *guess;                  /* the guess at touched cells, which the device's numbers replace in x */
 } fsi__pressure_impl;
 
 /* What the tasks of one projection share. Pressures are q = p dt/(density dx^2) [1/s], and beta is relative to the
@@ -1553,6 +1555,7 @@ FSI_API fsi_status fsi_pressure_create(fsi_pressure **out, const fsi_pressure_de
     s->desc = *desc;
     s->impl = m;
     m->device = device;
+    m->device_user = device ? desc->context->device->user : NULL;
     *out = s;
     return FSI_OK;
 }
@@ -2841,6 +2844,13 @@ static double fsi__pressure_find_means(fsi__pressure_impl *m)
    m->lost; then no other one is made, and the iteration ends. */
 #define FSI__PRESSURE_THERE(m, call) ((m)->lost == FSI_OK && ((m)->lost = (m)->device->call) == FSI_OK)
 
+/* Why, after m->lost. */
+static const char *fsi__pressure_why(const fsi__pressure_impl *m)
+{
+    if (m->unlisted) return "the host has no memory for its lists";
+    return m->work ? m->device->why(m->work) : "it cannot be entered, or has no room for a solver";
+}
+
 static fsi_pressure_vector fsi__pressure_name_of(const fsi__pressure_impl *m, const double *v)
 {
     return v == m->x ? FSI_PRESSURE_X : v == m->p ? FSI_PRESSURE_P : FSI_PRESSURE_Q;
@@ -2948,6 +2958,7 @@ static int fsi__pressure_list_touched(fsi__pressure_job *job)
         m->touched = (int *)fsi__take(arena, cells, sizeof(int));
         m->run_list = (int *)fsi__take(arena, 2 * runs, sizeof(int));
         m->some = (double *)fsi__take(arena, most + 6 * (size_t)m->bodies, sizeof(double));
+        m->guess = (double *)fsi__take(arena, cells, sizeof(double));
         if (!pass && !fsi__arena_room(job->s->context, &m->device_memory, measure.used)) return 0;
     }
 
@@ -2962,6 +2973,7 @@ static int fsi__pressure_list_touched(fsi__pressure_job *job)
         fsi__pressure_touch(m, m->yield[k].lower);
         fsi__pressure_touch(m, m->yield[k].upper);
     }
+    for (k = 0; k < m->touched_count; k++) m->guess[k] = m->x[m->touched[k]];
     for (k = 0; k < m->runs; k++) {
         m->run_list[2 * k] = m->run[k].at;
         m->run_list[2 * k + 1] = m->run[k].n;
@@ -2993,7 +3005,12 @@ static void fsi__pressure_board(fsi__pressure_job *job)
     int l;
     if (!m->device || use == FSI_DEVICE_NEVER) return;
     if (use == FSI_DEVICE_AUTO && 8LL * m->mg.level[0].bricks < m->device->smallest) return;
-    if (!fsi__pressure_list_touched(job)) m->lost = FSI_ERROR_MEMORY;
+    m->touched_count = 0;
+    m->unlisted = !fsi__pressure_list_touched(job);
+    if (m->unlisted) {
+        m->lost = FSI_ERROR_MEMORY;
+        return;
+    }
 
     /* The problem. */
     memset(&p, 0, sizeof p);
@@ -3012,7 +3029,7 @@ static void fsi__pressure_board(fsi__pressure_job *job)
     p.x = m->x;
 
     /* This solver's part of the device is made where it is first needed. */
-    if (!m->work) (void)FSI__PRESSURE_THERE(m, create(job->s->context->device->user, &m->work));
+    if (!m->work) (void)FSI__PRESSURE_THERE(m, create(m->device_user, &m->work));
     m->on = FSI__PRESSURE_THERE(m, begin(m->work, &p));
 }
 
@@ -3571,23 +3588,29 @@ static double fsi__pressure_iterate(fsi__pressure_job *job, double limit)
 }
 
 /* The iteration: there, where the device took it, and otherwise, or where that failed, from the beginning on the CPU.
-   m->b and m->x are the CPU's until x comes back. */
+   m->b is the CPU's all the time, and m->x but for touched cells: x comes back by q, so that a copy that fails leaves
+   it. */
 static double fsi__pressure_solve(fsi__pressure_job *job, double limit)
 {
     fsi__pressure_impl *m = job->m;
     fsi_pressure_stats *stats = &job->s->stats;
     if (m->on) {
         const double most = m->lost == FSI_OK ? fsi__pressure_iterate(job, limit) : 0;
-        stats->on_device = FSI__PRESSURE_THERE(m, fetch(m->work, FSI_PRESSURE_X, m->x));
+        int k;
+        stats->on_device = FSI__PRESSURE_THERE(m, fetch(m->work, FSI_PRESSURE_X, m->q));
         m->on = 0;
-        if (stats->on_device) return most;
+        if (stats->on_device) {
+            memcpy(m->x, m->q, (size_t)m->mg.level[0].cells * sizeof(double));
+            return most;
+        }
+        for (k = 0; k < m->touched_count; k++) m->x[m->touched[k]] = m->guess[k];
     }
     if (m->lost != FSI_OK) {
         stats->iters = 0;
         stats->device_failures = 1;
         if (job->s->desc.device == FSI_DEVICE_ALWAYS) {
             job->status = fsi__fail(job->s->context, m->lost, "fsi_pressure_project", -1, 0, "the device failed: %s",
-                m->work ? m->device->why(m->work) : "it has no room for a solver");
+                fsi__pressure_why(m));
             return 0;
         }
     }
@@ -4070,7 +4093,7 @@ FSI_API fsi_status fsi_pressure_project(fsi_pressure *s, fsi_pressure_flow *flow
         if (status == FSI_OK) fsi__pressure_commit(&job);
         if (status == FSI_OK && s->stats.device_failures)
             fsi__warn(s->context, "fsi_pressure_project: the device failed (%s); the CPU did the call",
-                m->work ? m->device->why(m->work) : "no room for a solver");
+                fsi__pressure_why(m));
     }
     s->stats.seconds_solve = fsi__now(s->context) - start - s->stats.seconds_setup;
     return status;

@@ -356,6 +356,43 @@ static void test_auto_takes_large_liquids_and_falls_back(void)
     fsi_cuda_destroy(device);
 }
 
+/* The CPU goes on from where it would have begun: with bodies and a sheet, whose cells' numbers travel in an iteration,
+   at full tolerance. The last calls fail too, by which all of x is another one. */
+static void test_the_cpu_begins_anew_where_a_device_fails(void)
+{
+    static const int kinds[] = { LIGHT, HEAVY, YIELDS, AIR_2D };
+    int i, k;
+    for (i = 0; i < 4; i++) {
+        fsi_device *device = device_of(0, 0);
+        fsi_status status;
+        fsi_pressure_stats stats;
+        const uint64_t right = projected(kinds[i], NULL, FSI_DEVICE_AUTO, 0, &status, &stats);
+        long long calls;
+        ((fsi_pressure_device *)(uintptr_t)device->table(device->user, FSI_PRESSURE_TABLE))->smallest = 0;
+        CHECK(projected(kinds[i], device, FSI_DEVICE_AUTO, 0, &status, &stats) == right && stats.on_device);
+        calls = fsi__cuda_fail_at(device, 0);
+        for (k = 0; k < 9; k++) {
+            fsi__cuda_fail_at(device, k < 6 ? calls - 3 * k : 1 + calls * (k - 6) / 3);
+            CHECK(projected(kinds[i], device, FSI_DEVICE_AUTO, 0, &status, &stats) == right);
+            CHECK(status == FSI_OK && !stats.on_device && stats.device_failures == 1);
+        }
+        fsi_cuda_destroy(device);
+    }
+}
+
+/* A host takes its device away: what was created with it goes on with it. */
+static void test_a_solver_keeps_its_device(void)
+{
+    fsi_device *device = device_of(0, 0);
+    world w;
+    world_make(&w, LIGHT);
+    CHECK(world_solver(&w, device, FSI_DEVICE_ALWAYS) == FSI_OK);
+    w.t.c.device = NULL;
+    CHECK(fsi_pressure_project(w.t.s, &w.t.f) == FSI_OK && w.t.s->stats.on_device);
+    world_free(&w);
+    fsi_cuda_destroy(device);
+}
+
 /* A limit below the need: the CPU, or MEMORY. One above it is kept. */
 static void test_a_memory_limit_is_kept(void)
 {
@@ -537,6 +574,8 @@ int main(int argc, char **argv)
     RUN(test_the_past_leaves_no_trace_on_a_device);
     RUN(test_a_device_that_fails_gives_a_status_and_changes_nothing);
     RUN(test_auto_takes_large_liquids_and_falls_back);
+    RUN(test_the_cpu_begins_anew_where_a_device_fails);
+    RUN(test_a_solver_keeps_its_device);
     RUN(test_a_memory_limit_is_kept);
     RUN(test_the_hosts_memory_may_fail);
     RUN(test_bad_input_is_named);
