@@ -916,7 +916,7 @@ int main(int argc, char **argv)
     RUN(test_a_heavy_box_is_parted_from_a_light_one);
     RUN(test_boxes_at_one_place_are_counted_and_parted);
     RUN(test_bodies_deep_in_each_other_are_not_thrown);
-    RUN(test_a_heap_costs_little_more_than_its_sweeps);
+    RUN_PHYSICS(test_a_heap_costs_little_more_than_its_sweeps);
     RUN(test_a_heavy_box_stands_on_a_light_one_without_a_tolerance);
     RUN(test_an_arch_stands_above_its_critical_thickness);
     RUN(test_unequal_masses_rest_on_each_other);
