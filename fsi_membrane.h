@@ -556,7 +556,7 @@ static fsi_status fsi__mb_carry(fsi__mb_run *run)
     return fsi_grid_advect_velocity(s->u, s->u, (fsi_real)run->dt, FSI_ADVECT_CUBIC, 2, where, run->im->work);
 }
 
-/* The area of an element on a wall, seen from within the liquid: negative where it is turned over. */
+/* The area of an element on a wall, in 3D twice that, seen from within the liquid: negative where it is turned over. */
 static double fsi__mb_wall_area(const fsi_front *f, int t, uint32_t walls)
 {
     const int *corner = f->elements + f->dim * t;
@@ -1247,9 +1247,14 @@ static void fsi__mb_pull_lines(fsi__mb_run *run)
             fsi__d3_put(rim, fsi__d3_add(fsi__d3_at(rim), grow));
         }
     }
-    for (i = 0; i < f->vertex_count; i++)
-        run->drag[i] = run->held[i] & FSI__MB_IDLE ? 0
-            : run->dt * run->friction * fsi__d3_norm(fsi__d3_at(run->rim + 3 * i));
+    for (i = 0; i < f->vertex_count; i++) {
+        double free2 = 0; /* without the parts that other walls hold */
+        for (c = 0; c < k; c++) {
+            const double part = run->held[i] & (1 << c | FSI__MB_IDLE) ? 0 : run->rim[3 * i + c];
+            free2 += part * part;
+        }
+        run->drag[i] = run->dt * run->friction * sqrt(free2);
+    }
 }
 
 /* dV/dx of all vertices. */
@@ -1932,8 +1937,10 @@ static void fsi__mb_measure(fsi__mb_run *run)
         for (c = 0; c < f->dim; c++) x = fsi__d3_add(x, fsi__d3_diff(f->position[corner[c]], s->grid->origin));
         center = fsi__d3_madd(center, v / (f->dim + 1), x);
         if (run->wet[t]) continue;
-        energy += fsi__fr_area_of(f->dim, f->position, corner) * (run->skip[t]
-            ? fsi__mb_wall_energy(s, fsi__mb_first_wall(fsi__mb_walls_of(f, t))) : (double)s->desc.surface_tension);
+        if (run->skip[t]) {
+            const uint32_t walls = fsi__mb_walls_of(f, t);
+            energy += fsi__mb_wall_energy(s, fsi__mb_first_wall(walls)) * fsi__mb_wall_area(f, t, walls) / (f->dim - 1);
+        } else energy += (double)s->desc.surface_tension * fsi__fr_area_of(f->dim, f->position, corner);
     }
     run->stats.surface_energy = energy;
     run->stats.volume = 0;
