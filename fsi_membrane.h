@@ -95,7 +95,7 @@ typedef struct fsi_membrane_desc {
                                     to 180 [degrees]; default 90 */
     fsi_real line_friction;      /* zeta: a line that slides along a wall at speed v is held back by zeta v a length
                                     [Pa s], 0 to 1e6; default 0: sqrt(rho sigma dx), the resistance of ripples as long
-                                    as a cell */
+                                    as a cell; a tiny one (1e-9) lets lines slide freely */
     fsi_real box;                /* edge of the box about a face whose surface moves that face [dx], 1 to 4; default
                                     2 */
     int topology;                /* 1: liquid that meets merges, necks pinch off (fsi_front_desc.topology); default 0 */
@@ -1225,7 +1225,7 @@ static void fsi__mb_add_edge(fsi__mb_run *run, int p, int q, double w, double s)
 }
 
 /* d(wetted area of walls)/dx into `rim`, and its forces, sigma cos(theta) rim. The area is signed, by the normal of the
-   wall: vertices behind a line, whose elements may be turned over, get exactly nothing. Friction holds lines back: by
+   wall: vertices behind a line, whose elements may be turned over, get nothing. Friction holds lines back: by
    zeta v a length, which is |rim|. */
 static void fsi__mb_pull_lines(fsi__mb_run *run)
 {

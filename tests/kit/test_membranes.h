@@ -81,7 +81,8 @@ TEST_FN double membrane_add_cap(front_shape *s, double x, double y, double r, do
     front_add_ball(s, front_v3(0, 0, 0), front_v3(1, 1, 1), (int)(2 * t * round), 1);
     for (i = first; i < s->vertices; i++) {
         const fsi_vec3 p = s->x[i];
-        const double polar = acos(fmax(-1, fmin(1, (double)p.z))) / (FSI_PI / 2), about = atan2((double)p.y, (double)p.x);
+        const double polar = acos(fmax(-1, fmin(1, (double)p.z))) / (FSI_PI / 2),
+            about = atan2((double)p.y, (double)p.x);
         const int up = polar < 1 - 1e-6;
         const double away = up ? round * sin(t * polar) : round * sin(t) * fmin(1, 2 - polar);
         s->x[i] = front_v3((x + away * cos(about)) * dx, (y + away * sin(about)) * dx,
