@@ -3005,7 +3005,6 @@ static void fsi__pressure_board(fsi__pressure_job *job)
     int l;
     if (!m->device || use == FSI_DEVICE_NEVER) return;
     if (use == FSI_DEVICE_AUTO && 8LL * m->mg.level[0].bricks < m->device->smallest) return;
-    m->touched_count = 0;
     m->unlisted = !fsi__pressure_list_touched(job);
     if (m->unlisted) {
         m->lost = FSI_ERROR_MEMORY;
