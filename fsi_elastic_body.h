@@ -172,6 +172,39 @@ FSI_FN void fsi__el_push(const fsi__el_rows *r, int row, fsi__d3 f, double *forc
     }
 }
 
+/* The unknowns, or forces, that the next sums over packed rows read: 3 * dofs numbers. */
+FSI_FN void fsi__el_packed_load(fsi__el_packed *p, const double *q)
+{
+    int i, c;
+    for (i = 0; i < p->dofs; i++) for (c = 0; c < 4; c++) p->wide[4 * i + c] = c < 3 ? q[3 * i + c] : 0;
+}
+/* x = u q of the rows of a block, four numbers each, as fsi__el_point has them. */
+FSI_FN void fsi__el_packed_points(const fsi__el_packed *p, int block, double x[4 * FSI_LANES])
+{
+    fsi__four s[FSI_LANES], q;
+    int i, l;
+    memset(s, 0, sizeof s);
+    for (i = p->start[block]; i < p->start[block + 1]; i++) {
+        const double *u = p->value + FSI_LANES * (size_t)i;
+        fsi__four_keep(&q, p->wide + 4 * (size_t)p->dof[i]);
+        for (l = 0; l < FSI_LANES; l++) fsi__four_scaled(&s[l], &q, u[l]);
+    }
+    for (l = 0; l < FSI_LANES; l++) fsi__four_put(x + 4 * l, &s[l]);
+}
+/* force += u^T f of the rows of a block, row by row as fsi__el_push; four numbers a row, and an unknown. */
+FSI_FN void fsi__el_packed_push(const fsi__el_packed *p, int block, const double f[4 * FSI_LANES], double *force)
+{
+    fsi__four row[FSI_LANES], s;
+    int i, l;
+    for (l = 0; l < FSI_LANES; l++) fsi__four_get(&row[l], f + 4 * l);
+    for (i = p->start[block]; i < p->start[block + 1]; i++) {
+        const double *u = p->value + FSI_LANES * (size_t)i;
+        fsi__four_get(&s, force + 4 * (size_t)p->dof[i]);
+        for (l = 0; l < FSI_LANES; l++) fsi__four_scaled(&s, &row[l], u[l]);
+        fsi__four_put(force + 4 * (size_t)p->dof[i], &s);
+    }
+}
+
 /* Its mass becomes that of points, M = sum_p mass_p u_p u_p^T + least M', M' that of its elements. NULL, NULL, 1: of
    its elements again. */
 FSI_API void fsi__el_body_weigh(fsi__el_body *b, const fsi__el_rows *points, const double *mass, double least);

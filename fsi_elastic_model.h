@@ -125,6 +125,20 @@ FSI_API fsi_status fsi__el_rows_element(fsi__el_rows *r, fsi_context *context, c
 FSI_API fsi_status fsi__el_rows_join(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_rows *from,
     int nodes, const int *node, const double *weight);
 
+/* Rows of width 1 as sums over all of them read them: in blocks of FSI_LANES rows that share a list of unknowns. Block b
+   has the entries start[b] .. start[b + 1] - 1; entry i belongs to unknown dof[i], and value[FSI_LANES * i + l] is the
+   coefficient of row FSI_LANES * b + l, 0 where that row lacks it. */
+typedef struct fsi__el_packed {
+    int count, dofs, *start, *dof; /* count: rows */
+    double *value;
+    double *wide;     /* the unknowns, four numbers each: fsi__el_packed_load */
+    fsi__arena memory;
+} fsi__el_packed;
+/* The rows list[0 .. count - 1] of r (-1: an empty one), or its first `count`; dofs: unknowns. Errors: MEMORY. */
+FSI_API fsi_status fsi__el_pack(fsi__el_packed *p, fsi_context *context, const char *fn, const fsi__el_rows *r,
+    const int *list, int count, int dofs);
+FSI_API void fsi__el_packed_free(fsi__el_packed *p, fsi_context *context);
+
 /* The most handles of a body: all of them may reach one element. */
 #define FSI__EL_HANDLES 1000
 
@@ -1139,6 +1153,79 @@ FSI_API fsi_status fsi__el_rows_join(fsi__el_rows *r, fsi_context *context, cons
     }
     r->start[++r->count] = n;
     return FSI_OK;
+}
+
+FSI_API void fsi__el_packed_free(fsi__el_packed *p, fsi_context *context)
+{
+    fsi__arena_free(context, &p->memory);
+    memset(p, 0, sizeof *p);
+}
+
+/* The unknowns of a block of rows, ascending, to dof; used: 0 for each unknown, before and after. Returns how many. */
+static int fsi__el_list_block(const fsi__el_packed *p, const fsi__el_rows *r, const int *list, int block,
+    unsigned char *used, int *dof)
+{
+    const int begin = block * FSI_LANES, end = begin + FSI_LANES < p->count ? begin + FSI_LANES : p->count;
+    int n = 0, k, i;
+    for (k = begin; k < end; k++) {
+        const int row = list ? list[k] : k;
+        for (i = row < 0 ? 0 : r->start[row]; row >= 0 && i < r->start[row + 1]; i++) {
+            if (used[r->dof[i]]) continue;
+            used[r->dof[i]] = 1;
+            dof[n++] = r->dof[i];
+        }
+    }
+    qsort(dof, (size_t)n, sizeof(int), fsi__el_ascending);
+    for (i = 0; i < n; i++) used[dof[i]] = 0;
+    return n;
+}
+
+static void fsi__el_packed_layout(fsi__el_packed *p, size_t entries)
+{
+    p->memory.used = 0;
+    p->value = (double *)fsi__take(&p->memory, FSI_LANES * entries, sizeof(double));
+    p->wide = (double *)fsi__take(&p->memory, 4 * (size_t)p->dofs, sizeof(double));
+    p->start = (int *)fsi__take(&p->memory, (size_t)fsi__chunks(p->count, FSI_LANES) + 1, sizeof(int));
+    p->dof = (int *)fsi__take(&p->memory, entries, sizeof(int));
+}
+
+FSI_API fsi_status fsi__el_pack(fsi__el_packed *p, fsi_context *context, const char *fn, const fsi__el_rows *r,
+    const int *list, int count, int dofs)
+{
+    const int blocks = fsi__chunks(count, FSI_LANES);
+    unsigned char *used = (unsigned char *)fsi__alloc(context, (size_t)dofs, 1);
+    int *dof = (int *)fsi__alloc(context, (size_t)dofs, sizeof(int)); /* of a block; then where each has its entry */
+    size_t entries = 0;
+    int b, k, i;
+    memset(p, 0, sizeof *p);
+    p->count = count;
+    p->dofs = dofs;
+    if (used && dof) {
+        memset(used, 0, (size_t)dofs);
+        for (b = 0; b < blocks; b++) entries += (size_t)fsi__el_list_block(p, r, list, b, used, dof);
+        fsi__el_packed_layout(p, entries);
+        if (entries < 2000000000u) (void)fsi__arena_reserve(context, &p->memory, p->memory.used);
+        fsi__el_packed_layout(p, entries);
+    }
+
+    /* Block by block: its unknowns, then the coefficients of its rows. */
+    if (p->memory.base) {
+        memset(p->value, 0, FSI_LANES * entries * sizeof(double));
+        for (b = 0, p->start[0] = 0; b < blocks; b++) {
+            const int end = b + 1 < blocks ? FSI_LANES : count - b * FSI_LANES;
+            p->start[b + 1] = p->start[b] + fsi__el_list_block(p, r, list, b, used, p->dof + p->start[b]);
+            for (i = p->start[b]; i < p->start[b + 1]; i++) dof[p->dof[i]] = i;
+            for (k = 0; k < end; k++) {
+                const int row = list ? list[b * FSI_LANES + k] : b * FSI_LANES + k;
+                for (i = row < 0 ? 0 : r->start[row]; row >= 0 && i < r->start[row + 1]; i++)
+                    p->value[FSI_LANES * (size_t)dof[r->dof[i]] + (size_t)k] = r->value[i];
+            }
+        }
+    }
+    fsi__free(context, used, (size_t)dofs, 1);
+    fsi__free(context, dof, (size_t)dofs, sizeof(int));
+    return p->memory.base ? FSI_OK : fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for %d rows",
+                                               count);
 }
 
 FSI__COLD_END

@@ -30,11 +30,12 @@
 typedef struct fsi__im_body {
     int id, first, count;      /* of the body; its particles */
     fsi__el_rows rows;         /* of its particles */
+    fsi__el_packed packed;     /* the same, for sums over all of them */
     double *factor;            /* of a reduced body: Cholesky factor of M; NULL: M is diagonal */
     double *given;             /* 3 * dofs: impulses of the liquid [N s] */
     double *loose;             /* 3 * dofs: velocity that the expected force gave */
     double *work;              /* 4 * dofs */
-    double *part;              /* 3 * dofs for each chunk of its particles */
+    double *part;              /* 4 * dofs for each chunk of its particles */
     double *past;              /* of fsi__im_agree: 3 * dofs numbers each */
     double yielding;           /* as the grid gets it in this round */
     double impulse[3], moment[3]; /* by the liquid, so far in the step; moment about the origin [N s, N m s] */
@@ -133,7 +134,7 @@ FSI__HOST_FN double fsi__im_held(const fsi__im_body *o) { return fmin(fmax(2 - 4
 
 FSI__STRICT_BEGIN
 
-#define FSI__IM_GRAIN 2048     /* particles a chunk */
+#define FSI__IM_GRAIN 2048     /* particles a chunk: whole blocks of rows */
 #define FSI__IM_LEAST 1e-6     /* part of the elements' mass matrix in that of a body: particles may miss a handle */
 #define FSI__IM_THIN 1e-2      /* an unknown with less than this part of its mass in particles has none nearby */
 #define FSI__IM_FARTHEST 1e12  /* [m, m/s] */
@@ -151,19 +152,21 @@ static fsi__el_body *fsi__im_inner(const fsi__immersed *s, int k) { return fsi__
 typedef struct fsi__im_job {
     const fsi__immersed *s;
     fsi__im_body *body;
-    const double *q;
     const fsi_vec3 *in;
     fsi_vec3 *out;
-    int dofs;
 } fsi__im_job;
 
 /* out = u q, particles of one body. */
 static void fsi__im_spread_range(void *arg, int chunk, int begin, int end)
 {
     const fsi__im_job *job = (const fsi__im_job *)arg;
-    int p;
+    double x[4 * FSI_LANES];
+    int p, l;
     (void)chunk;
-    for (p = begin; p < end; p++) job->out[p] = fsi__d3_real(fsi__el_point(&job->body->rows, p, job->q));
+    for (p = begin; p < end; p += FSI_LANES) {
+        fsi__el_packed_points(&job->body->packed, p / FSI_LANES, x);
+        for (l = 0; l < FSI_LANES && p + l < end; l++) job->out[p + l] = fsi__d3_real(fsi__d3_at(x + 4 * l));
+    }
 }
 
 static void fsi__im_spread(const fsi__immersed *s, int k, const double *q, fsi_vec3 *out)
@@ -171,8 +174,8 @@ static void fsi__im_spread(const fsi__immersed *s, int k, const double *q, fsi_v
     fsi__im_job job;
     memset(&job, 0, sizeof job);
     job.body = &s->body[k];
-    job.q = q;
     job.out = out + job.body->first;
+    fsi__el_packed_load(&job.body->packed, q);
     fsi__parallel_work(s->context, job.body->count, FSI__IM_GRAIN, 2.0 * job.body->rows.start[job.body->count],
         fsi__im_spread_range, &job);
 }
@@ -246,31 +249,36 @@ FSI_API void fsi__im_loosen(const fsi__immersed *s)
 static void fsi__im_gather_range(void *arg, int chunk, int begin, int end)
 {
     const fsi__im_job *job = (const fsi__im_job *)arg;
-    double *part = job->body->part + 3 * (size_t)job->dofs * (size_t)chunk;
+    const fsi__el_packed *rows = &job->body->packed;
     const double *mass = job->s->mass + job->body->first;
-    int p;
-    memset(part, 0, 3 * (size_t)job->dofs * sizeof(double));
-    for (p = begin; p < end; p++)
-        fsi__el_push(&job->body->rows, p, fsi__d3_scale(fsi__d3_of(job->in[p]),
-            mass[p]), part);
+    double *part = job->body->part + 4 * (size_t)rows->dofs * (size_t)chunk, f[4 * FSI_LANES] = { 0 };
+    int p, l;
+    memset(part, 0, 4 * (size_t)rows->dofs * sizeof(double));
+    for (p = begin; p < end; p += FSI_LANES) {
+        for (l = 0; l < FSI_LANES && p + l < end; l++)
+            fsi__d3_put(f + 4 * l, fsi__d3_scale(fsi__d3_of(job->in[p + l]), mass[p + l]));
+        fsi__el_packed_push(rows, p / FSI_LANES, f, part);
+    }
 }
 
 /* given = g. */
 static void fsi__im_gather(fsi__immersed *s, int k, const fsi_vec3 *gain)
 {
     fsi__im_body *o = &s->body[k];
-    const int n = 3 * fsi__im_inner(s, k)->dofs, chunks = fsi__chunks(o->count, FSI__IM_GRAIN);
+    const int n = fsi__im_inner(s, k)->dofs, chunks = fsi__chunks(o->count, FSI__IM_GRAIN);
     fsi__im_job job;
     int i, c;
     memset(&job, 0, sizeof job);
     job.s = s;
     job.body = o;
     job.in = gain + o->first;
-    job.dofs = n / 3;
     fsi__parallel_work(s->context, o->count, FSI__IM_GRAIN, 2.0 * o->rows.start[o->count], fsi__im_gather_range, &job);
-    memset(o->given, 0, (size_t)n * sizeof(double));
-    for (c = 0; c < chunks; c++)
-        for (i = 0; i < n; i++) o->given[i] += o->part[(size_t)n * (size_t)c + (size_t)i];
+    memset(o->given, 0, 3 * (size_t)n * sizeof(double));
+    for (c = 0; c < chunks; c++) {
+        const double *part = o->part + 4 * (size_t)n * (size_t)c;
+        for (i = 0; i < n; i++)
+            fsi__d3_put(o->given + 3 * i, fsi__d3_add(fsi__d3_at(o->given + 3 * i), fsi__d3_at(part + 4 * i)));
+    }
 }
 
 /* ---- agreement
@@ -592,6 +600,7 @@ static void fsi__im_free_body(const fsi__immersed *s, fsi__im_body *o)
 {
     fsi__free(s->context, o->given, o->room, sizeof(double));
     fsi__el_rows_free(&o->rows, s->elastic->context);
+    fsi__el_packed_free(&o->packed, s->elastic->context);
 }
 
 FSI_API void fsi__im_free(fsi__immersed *s)
@@ -721,10 +730,11 @@ static fsi_status fsi__im_make_body(fsi__immersed *s, int k, const char *fn, dou
     FSI__TRY(status);
     if (o->count == 0) return fsi__fail(s->context, FSI_ERROR_MESH, fn, o->id, 0,
         "body %d is smaller than dx/2: it has no particle", o->id);
+    FSI__TRY(fsi__im_told(s, fsi__el_pack(&o->packed, s->elastic->context, fn, &o->rows, NULL, o->count, b->dofs)));
     s->count += o->count;
 
     /* One block. */
-    parts = 3 * d * (size_t)fsi__chunks(o->count, FSI__IM_GRAIN);
+    parts = 4 * d * (size_t)fsi__chunks(o->count, FSI__IM_GRAIN);
     o->room = (10 + 9 * FSI__IM_PAST + 3 * FSI__IM_LASTS) * d + parts + (b->reduced ? d * d : 0);
     o->given = (double *)fsi__alloc(s->context, o->room, sizeof(double));
     if (!o->given) return fsi__fail(s->context, FSI_ERROR_MEMORY, fn, o->id, (double)d, "no memory to immerse body %d",
