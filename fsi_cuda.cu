@@ -479,7 +479,7 @@ struct fsi__cuda_numbers { /* of the finest level */
     const float *faces;
     size_t n;
     int segments, bricks, chunk;
-    double all, alpha, factor;
+    double all, unit, alpha, factor;
     double *b, *x, *r, *p, *q;
     const double *v;
     const float *z;
@@ -493,7 +493,7 @@ FSI_KERNEL(multiply, fsi__cuda_numbers)
     const int c = i & 7, at = w.at + c;
     const double x = a.v[at], lx = a.v[at - 1], ux = a.v[at + 1], ly = a.v[w.lower[0] + c], uy = a.v[w.upper[0] + c],
         lz = a.v[w.lower[1] + c], uz = a.v[w.upper[1] + c];
-    if (w.rough < 0) a.q[at] = fsi__pressure_product_plain(a.all, x, lx, ux, ly, uy, lz, uz);
+    if (w.rough < 0) a.q[at] = fsi__pressure_product_plain(a.all, a.unit, x, lx, ux, ly, uy, lz, uz);
     else {
         const float *f = a.faces + w.rough + c;
         a.q[at] = fsi__pressure_product_rough(x, f[FSI__MG_EXCESS * a.n], f[0], lx, f[3 * a.n], ux, f[a.n], ly,
@@ -924,6 +924,7 @@ fsi__cuda_numbers fsi__cuda_numbers_of(const fsi__cuda_work *w)
     a.bricks = m->bricks;
     a.chunk = w->brick_chunk;
     a.all = 2.0 * w->dim;
+    a.unit = (double)m->unit;
     a.alpha = a.factor = 0;
     a.b = w->vector[FSI_PRESSURE_B];
     a.x = w->vector[FSI_PRESSURE_X];

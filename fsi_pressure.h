@@ -261,8 +261,8 @@ typedef struct fsi_pressure_segment {
 } fsi_pressure_segment;
 
 /* The equations of rough bricks: eight arrays in their order. A face between two cells stands in both.
-   Plain bricks, inside a liquid of one density, have none: all their faces are the level's `unit`, and there is no
-   excess. */
+   Plain bricks, inside liquid of the density that most of it has, have none: all their faces are the level's `unit`, and
+   there is no excess. */
 /* inverse: 1/diagonal, 0: no equation */
 enum { FSI__MG_LOWER = 0, FSI__MG_UPPER = 3, FSI__MG_EXCESS = 6, FSI__MG_INVERSE = 7, FSI__MG_ARRAYS = 8 };
 
@@ -373,11 +373,11 @@ FSI_FN float fsi__mg_left_rough(float x, float r, float excess, float ax, float 
 /* The sum over a coarse cell's cells goes by twos along x. */
 FSI_FN float fsi__mg_restricted(float sum, float left, float right) { return sum + (left + right); }
 
-/* A x of the finest level, whose unit is 1 */
-FSI_FN double fsi__pressure_product_plain(double faces, double x, double lx, double ux, double ly, double uy,
-    double lz, double uz)
+/* A x of the finest level */
+FSI_FN double fsi__pressure_product_plain(double faces, double unit, double x, double lx, double ux, double ly,
+    double uy, double lz, double uz)
 {
-    return faces * x - (lx + ux + ly + uy + lz + uz);
+    return unit * (faces * x - (lx + ux + ly + uy + lz + uz));
 }
 FSI_FN double fsi__pressure_product_rough(double x, float excess, float ax, double lx, float bx, double ux, float ay,
     double ly, float by, double uy, float az, double lz, float bz, double uz)
@@ -868,9 +868,10 @@ FSI_API fsi_status fsi_grid_faces_set(fsi_grid_faces *f, const fsi_grid *grid, c
 
 #define FSI__MG_LONGEST 64          /* bricks in a segment, and in the pad */
 #define FSI__MG_GRAIN 128           /* segments a task */
-#define FSI__MG_NS 10               /* nanoseconds a segment takes at least: fsi__parallel_work; */
-#define FSI__MG_NS_ZERO 8           /* where x is 0, and without a step; */
-#define FSI__MG_NS_EXACT 13         /* in doubles; */
+#define FSI__MG_NS 2.5              /* nanoseconds a plain brick takes at least: fsi__parallel_work; */
+#define FSI__MG_NS_ZERO 1.5         /* where x is 0, and without a step; */
+#define FSI__MG_NS_EXACT 5          /* in doubles; */
+#define FSI__MG_NS_APART 2          /* a rough brick takes so many times as long, in cache; */
 #define FSI__MG_BRICK_NS 8          /* and a brick of a coarser level */
 #define FSI__MG_ROUGH_NS 100        /* and a rough one, to be made of finer ones */
 #define FSI__MG_SWEEPS 2            /* before and after the coarser levels; one more on those */
@@ -1086,7 +1087,7 @@ typedef struct fsi__mg_job {
     const float *own, *other;      /* rows that are relaxed, and those beside them */
     float *out, weight, faces;     /* faces: of a cell */
     int first;                     /* segment that the range counts from */
-    float plain[3];                /* of the finer level: a along each axis inside the liquid */
+    float plain[3], most;          /* of the finer level: a along each axis inside the liquid; the largest one */
 } fsi__mg_job;
 
 static void fsi__mg_invert(float *f, size_t n)
@@ -1127,7 +1128,7 @@ static void fsi__mg_coarsen(void *arg, int chunk, int begin, int end)
                     const int k0 = (place[a] ? FSI__MG_UPPER : FSI__MG_LOWER) + a;
                     sum[k0][to] += 0.5f * (in ? in[(size_t)k0 * n + (size_t)c] : plain[a]);
                 }
-                sum[FSI__MG_EXCESS][to] += e / (1 + e * 0.5f / f->unit);
+                sum[FSI__MG_EXCESS][to] += e / (1 + e * 0.5f / job->most);
                 some[to] |= !in || in[FSI__MG_INVERSE * n + (size_t)c] > 0;
             }
         }
@@ -1144,14 +1145,14 @@ static void fsi__mg_coarsen(void *arg, int chunk, int begin, int end)
     }
 }
 
-/* All levels from the faces of the finest. */
+/* All levels from the faces and the unit of the finest. */
 static void fsi__mg_setup(fsi__mg *g)
 {
     fsi__mg_job job;
     double work;
     int l;
     memset(&job, 0, sizeof job);
-    g->level[0].unit = 1;
+    job.most = 1;
     for (l = 0; l < g->levels; l++) {
         fsi__mg_level *m = g->level + l;
         job.fine = m - 1;
@@ -1162,6 +1163,7 @@ static void fsi__mg_setup(fsi__mg *g)
             m->unit = job.fine->unit * (g->dim == 3 ? 2.0f : 1.0f);
             work = (double)FSI__MG_ROUGH_NS * m->rough_cells / 8;
             fsi__parallel_work(g->context, m->bricks, FSI__MG_GRAIN, work, fsi__mg_coarsen, &job);
+            job.most *= g->dim == 3 ? 2.0f : 1.0f;
         }
     }
 }
@@ -1316,10 +1318,17 @@ static void fsi__mg_prolong(void *arg, int chunk, int begin, int end)
     }
 }
 
+/* A loop over `segments` of a level's, which takes `work` nanoseconds a plain brick, at least. */
+static void fsi__mg_over(fsi_context *context, const fsi__mg_level *m, int segments, double work, fsi__range_fn *fn,
+    void *job)
+{
+    const double bricks = m->bricks + (FSI__MG_NS_APART - 1) * (m->rough_cells / 8.0);
+    fsi__parallel_work(context, segments, FSI__MG_GRAIN, work * bricks * segments / m->segments, fn, job);
+}
+
 static void fsi__mg_parallel(const fsi__mg *g, int segments, fsi__range_fn *fn, fsi__mg_job *job)
 {
-    const double work = fn == fsi__mg_relax ? FSI__MG_NS : FSI__MG_NS_ZERO;
-    fsi__parallel_work(g->context, segments, FSI__MG_GRAIN, work * segments, fn, job);
+    fsi__mg_over(g->context, job->m, segments, fn == fsi__mg_relax ? FSI__MG_NS : FSI__MG_NS_ZERO, fn, job);
 }
 
 /* One sweep over both colours, in the other order when `back`; x and t change places. */
@@ -2039,13 +2048,14 @@ static void fsi__pressure_inner_faces(const fsi__pressure_job *job, const fsi__p
     }
 }
 
-/* Does every face of an inner row have the largest beta? */
-static int fsi__pressure_is_lightest(const fsi__pressure_job *job, const fsi__pressure_here *h)
+/* Are all faces of an inner row of the level's unit? */
+static int fsi__pressure_is_ordinary(const fsi__pressure_job *job, const fsi__pressure_here *h)
 {
+    const float unit = job->m->mg.level[0].unit;
     float f[6 * 8];
     int k, all = 1;
     fsi__pressure_inner_faces(job, h, f, 8);
-    for (k = 0; k < 24; k++) all &= (k >= 8 * job->grid->dim) | ((f[k] == 1) & (f[24 + k] == 1));
+    for (k = 0; k < 24; k++) all &= (k >= 8 * job->grid->dim) | ((f[k] == unit) & (f[24 + k] == unit));
     return all;
 }
 
@@ -2059,7 +2069,7 @@ static void fsi__pressure_classify(void *arg, int chunk, int begin, int end)
     for (brick = begin; brick < end; brick++) {
         fsi__pressure_look(job, job->m->row[brick], &h);
         job->m->mg.level[0].rough[brick] = fsi__pressure_is_inner(job, &h)
-            && (!job->flow->inverse_density[0] || fsi__pressure_is_lightest(job, &h)) ? -1 : 0;
+            && (!job->flow->inverse_density[0] || fsi__pressure_is_ordinary(job, &h)) ? -1 : 0;
     }
 }
 
@@ -2198,14 +2208,14 @@ static void fsi__pressure_inner_correct(const fsi__pressure_job *job, const fsi_
 {
     const fsi__pressure_impl *m = job->m;
     const float *faces = fsi__mg_faces(m->mg.level, fsi__mg_cell(brick));
-    const double *q = m->x + fsi__mg_cell(brick), dx = (double)job->grid->dx;
+    const double *q = m->x + fsi__mg_cell(brick), dx = (double)job->grid->dx, unit = (double)m->mg.level[0].unit;
     int a, c;
     for (a = 0; a < job->grid->dim; a++) {
         const float *share = faces ? faces + (size_t)(FSI__MG_LOWER + a) * (size_t)m->mg.level[0].rough_cells : NULL;
         const double *below = a ? m->x + fsi__mg_cell(m->brick[h->row[2 * a] >> 3]) : q - 1;
         fsi_real *u = job->flow->u[a]->value + h->base;
         for (c = 0; c < 8; c++)
-            u[c] = (fsi_real)((double)u[c] - dx * (share ? (double)share[c] : 1) * (q[c] - below[c]));
+            u[c] = (fsi_real)((double)u[c] - dx * (share ? (double)share[c] : unit) * (q[c] - below[c]));
     }
     for (c = 0; c < 8 && job->flow->pressure; c++)
         job->flow->pressure->value[h->base + c] = (fsi_real)(q[c] / job->scale);
@@ -3360,7 +3370,7 @@ static void fsi__pressure_multiply_segments(void *arg, int chunk, int begin, int
 {
     const fsi__pressure_job *job = (const fsi__pressure_job *)arg;
     const fsi__mg_level *m = job->m->mg.level;
-    const double faces = 2.0 * job->m->mg.dim;
+    const double faces = 2.0 * job->m->mg.dim, unit = (double)m->unit;
     double dot[4] = { 0, 0, 0, 0 };
     int k, i, c;
 
@@ -3376,7 +3386,8 @@ static void fsi__pressure_multiply_segments(void *arg, int chunk, int begin, int
         if (s->rough < 0)
             FSI__MG_APART
             for (i = 0; i < s->n; i++)
-                out[i] = fsi__pressure_product_plain(faces, x[i], x[i - 1], x[i + 1], yl[i], yu[i], zl[i], zu[i]);
+                out[i] = fsi__pressure_product_plain(faces, unit, x[i], x[i - 1], x[i + 1], yl[i], yu[i], zl[i],
+                    zu[i]);
         else
             FSI__MG_APART
             for (i = 0; i < s->n; i++)
@@ -3408,8 +3419,7 @@ static double fsi__pressure_multiply_plain(fsi__pressure_job *job, double *v)
         fsi__pressure_fold_fours(m, chunks);
     } else {
         job->from = v;
-        fsi__parallel_work(job->s->context, segments, FSI__MG_GRAIN, FSI__MG_NS_EXACT * (double)segments,
-            fsi__pressure_multiply_segments, job);
+        fsi__mg_over(job->s->context, m->mg.level, segments, FSI__MG_NS_EXACT, fsi__pressure_multiply_segments, job);
     }
     return fsi__pressure_fold(m, chunks);
 }
@@ -3817,6 +3827,20 @@ static double fsi__pressure_largest_beta(const fsi__pressure_job *job)
     return most;
 }
 
+/* The beta that most rows have (Boyer and Moore's vote, by one face of each). */
+static double fsi__pressure_ordinary_beta(const fsi__pressure_job *job)
+{
+    const fsi_real *beta = job->flow->inverse_density[0]->value + 3;
+    fsi_real ordinary = 0;
+    int k, votes = 0;
+    for (k = 0; k < job->m->mg.level[0].bricks; k++) {
+        const fsi_real own = beta[8 * (long long)job->m->row[k]];
+        if (votes == 0) ordinary = own;
+        votes += own < ordinary || own > ordinary ? -1 : 1;
+    }
+    return (double)ordinary;
+}
+
 static double fsi__pressure_scale(const fsi__pressure_job *job)
 {
     return (double)job->flow->dt / (job->density * (double)job->grid->dx * (double)job->grid->dx);
@@ -3826,12 +3850,14 @@ static double fsi__pressure_scale(const fsi__pressure_job *job)
 static fsi_status fsi__pressure_measure(fsi__pressure_job *job)
 {
     job->density = (double)job->flow->density;
+    job->m->mg.level[0].unit = 1;
     if (job->flow->inverse_density[0]) {
         const double beta = fsi__pressure_largest_beta(job);
         if (!(beta > 0))
             return fsi__pressure_refuse(job->s, FSI_ERROR_ARGUMENT,
                 "a number next to liquid is not above 0 and finite: inverse_density", 0);
         job->density = 1 / beta;
+        job->m->mg.level[0].unit = (float)(fsi__pressure_ordinary_beta(job) * job->density);
     }
     job->scale = fsi__pressure_scale(job);
     fsi__pressure_find_plain(job);
