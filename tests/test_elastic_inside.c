@@ -1,4 +1,5 @@
-/* test_elastic_inside.c - how contacts of elastic bodies move each other in a sweep, and regions of reduced bodies.
+/* test_elastic_inside.c - how contacts of elastic bodies move each other in a sweep, regions of reduced bodies, rows in
+   blocks.
    SPDX-License-Identifier: MIT */
 #define FSI_ELASTIC_IMPLEMENTATION
 #include "kit/test_elastic.h"
@@ -140,6 +141,57 @@ static void test_no_region_is_empty(void)
     }
 }
 
+/* Rows in blocks give the points, and the sums of forces, of the rows one by one, to the bit: of bodies with handles and
+   without, all rows or a list of some. */
+static void test_rows_in_blocks_are_the_same_rows(void)
+{
+    int full, listed, k, i, l;
+    for (full = 0; full < 2; full++) for (listed = 0; listed < 2; listed++) {
+        block b = block_make(7, 5, 3, 0.05);
+        world w = world_of(3);
+        const fsi__el_member *m;
+        const fsi__el_rows *r;
+        fsi__el_packed p;
+        double *one, *wide, x[4 * FSI_LANES], f[4 * FSI_LANES];
+        int list[45], n, wrong = 0;
+        w.body.handles = full ? 0 : 6;
+        if (!world_begin(&w)) return;
+        world_add(&w, &b);
+        world_run(&w, 1.0 / 60, 3);
+        m = &fsi__el_of(w.s)->member[0];
+        r = &m->rows;
+        n = listed ? 45 : m->mesh->vertex_count - 3;
+        for (k = 0; k < 45; k++) list[k] = k % 7 == 3 ? -1 : 17 * k % r->count;
+        CHECK(n > 40 && n % FSI_LANES > 0);
+        CHECK(fsi__el_pack(&p, w.s->context, "test", r, listed ? list : NULL, n, m->body.dofs) == FSI_OK);
+        one = (double *)calloc((size_t)m->body.dofs, 7 * sizeof(double));
+        if (!one) return;
+        wide = one + 3 * m->body.dofs;
+
+        /* Points; forces of every row. */
+        fsi__el_packed_load(&p, m->body.q);
+        memset(f, 0, sizeof f);
+        for (k = 0; k < n; k += FSI_LANES) {
+            fsi__el_packed_points(&p, k / FSI_LANES, x);
+            for (l = 0; l < FSI_LANES && k + l < n; l++) {
+                const int row = listed ? list[k + l] : k + l;
+                const fsi__d3 by = fsi__d3_make(k + 1, sin(k + l), 1.0 / (l + 1));
+                const fsi__d3 at = row < 0 ? fsi__d3_zero() : fsi__el_point(r, row, m->body.q);
+                wrong += memcmp(&at, x + 4 * l, sizeof at) != 0;
+                fsi__d3_put(f + 4 * l, by);
+                if (row >= 0) fsi__el_push(r, row, by, one);
+            }
+            fsi__el_packed_push(&p, k / FSI_LANES, f, wide);
+        }
+        for (i = 0; i < m->body.dofs; i++) wrong += memcmp(one + 3 * i, wide + 4 * i, 3 * sizeof(double)) != 0;
+        CHECK(wrong == 0);
+        free(one);
+        fsi__el_packed_free(&p, w.s->context);
+        world_end(&w);
+        block_free(&b);
+    }
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -147,5 +199,6 @@ int main(int argc, char **argv)
     RUN(test_many_contacts_go_by_the_unknowns);
     RUN(test_a_plate_rests_on_many_contacts);
     RUN(test_no_region_is_empty);
+    RUN(test_rows_in_blocks_are_the_same_rows);
     return TEST_END();
 }
