@@ -261,8 +261,8 @@ typedef struct fsi_pressure_segment {
 } fsi_pressure_segment;
 
 /* The equations of rough bricks: eight arrays in their order. A face between two cells stands in both.
-   Plain bricks, inside liquid of the density that most of it has, have none: all their faces are the level's `unit`, and
-   there is no excess. */
+   Plain bricks, inside liquid of the density that most of it has, have none: all their faces are the level's `unit`,
+   and there is no excess. */
 /* inverse: 1/diagonal, 0: no equation */
 enum { FSI__MG_LOWER = 0, FSI__MG_UPPER = 3, FSI__MG_EXCESS = 6, FSI__MG_INVERSE = 7, FSI__MG_ARRAYS = 8 };
 

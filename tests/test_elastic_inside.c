@@ -141,8 +141,8 @@ static void test_no_region_is_empty(void)
     }
 }
 
-/* Rows in blocks give the points, and the sums of forces, of the rows one by one, to the bit: of bodies with handles and
-   without, all rows or a list of some. */
+/* Rows in blocks give the points, and the sums of forces, of the rows one by one, to the bit: of bodies with handles
+   and without, all rows or a list of some. */
 static void test_rows_in_blocks_are_the_same_rows(void)
 {
     int full, listed, k, i, l;
