@@ -126,8 +126,8 @@ FSI_API fsi_status fsi__el_rows_join(fsi__el_rows *r, fsi_context *context, cons
     int nodes, const int *node, const double *weight);
 
 /* Rows of width 1 as sums over all of them read them: in blocks of FSI_LANES rows that share a list of unknowns. Block
-   b has the entries start[b] .. start[b + 1] - 1; entry i belongs to unknown dof[i], and value[FSI_LANES * i + l] is the
-   coefficient of row FSI_LANES * b + l, 0 where that row lacks it. */
+   b has the entries start[b] .. start[b + 1] - 1; entry i belongs to unknown dof[i], and value[FSI_LANES * i + l] is
+   the coefficient of row FSI_LANES * b + l, 0 where that row lacks it. */
 typedef struct fsi__el_packed {
     int count, dofs, *start, *dof; /* count: rows */
     double *value;
