@@ -178,7 +178,7 @@ FSI_FN void fsi__el_packed_load(fsi__el_packed *p, const double *q)
     int i, c;
     for (i = 0; i < p->dofs; i++) for (c = 0; c < 4; c++) p->wide[4 * i + c] = c < 3 ? q[3 * i + c] : 0;
 }
-/* x = u q of the rows of a block, four numbers each, as fsi__el_point has them. */
+/* x = u q of the rows of a block, four numbers each: fsi__el_point, by ascending unknowns. */
 FSI_FN void fsi__el_packed_points(const fsi__el_packed *p, int block, double x[4 * FSI_LANES])
 {
     fsi__four s[FSI_LANES], q;
@@ -191,7 +191,7 @@ FSI_FN void fsi__el_packed_points(const fsi__el_packed *p, int block, double x[4
     }
     for (l = 0; l < FSI_LANES; l++) fsi__four_put(x + 4 * l, &s[l]);
 }
-/* force += u^T f of the rows of a block, row by row as fsi__el_push; four numbers a row, and an unknown. */
+/* force += u^T f of the rows of a block, row by row: fsi__el_push; four numbers a row, and an unknown. */
 FSI_FN void fsi__el_packed_push(const fsi__el_packed *p, int block, const double f[4 * FSI_LANES], double *force)
 {
     fsi__four row[FSI_LANES], s;
