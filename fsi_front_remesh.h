@@ -1075,10 +1075,16 @@ static int fsi__fr_flood(const fsi__fr_mesh *m, int first, double wide, int *lis
 static int fsi__fr_find_apart(const fsi__fr_mesh *m, int first, int *list)
 {
     const fsi__fr_sheet *a = &m->sheet[first];
-    double most = 0;
+    double reach = a->radius;
     int i, n = 0;
-    for (i = 0; i < a->neighbors; i++) most = fmax(most, m->sheet[a->beside[i]].radius);
-    for (i = 2; i >= 0 && n == 0; i--) n = fsi__fr_flood(m, first, 1.001 * (a->radius + i * most), list);
+    for (i = 0; i < a->neighbors; i++) {
+        const fsi__fr_sheet *b = &m->sheet[a->beside[i]];
+        const fsi__d3 d = fsi__d3_sub(b->center, a->center);
+        const double along = fsi__d3_dot(d, a->normal);
+        reach = fmax(reach, sqrt(fmax(0, fsi__d3_dot(d, d) - along * along)) + b->radius);
+    }
+    for (i = 2; i >= 0 && n == 0; i--)
+        n = fsi__fr_flood(m, first, 1.001 * (a->radius + 0.5 * i * (reach - a->radius)), list);
     return n;
 }
 
