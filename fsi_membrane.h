@@ -294,6 +294,14 @@ typedef struct fsi__mb_impl {
     fsi__arena bodies, modes;  /* of bodies; of their modes */
 } fsi__mb_impl;
 
+/* A piece of liquid, and the pressure p(x) = p_0 + s rho g.x that it would have at rest. g: dV/dx of its vertices. */
+typedef struct fsi__mb_piece {
+    fsi__d3 force;             /* sum of f; then c, which makes this sum 0 */
+    double spread[9];          /* sum of g n^T */
+    double surface, depth;     /* p_0 [Pa]; s: 1: it lies on a wall or a body, 0: it flies */
+    double pull, weight;       /* sums of -(f + s rho (g.x) g).g and of g.g, whose quotient is p_0 */
+} fsi__mb_piece;
+
 /* One step. */
 typedef struct fsi__mb_run {
     fsi_membrane *s;
@@ -312,18 +320,23 @@ typedef struct fsi__mb_run {
     fsi_membrane_stats stats;
     /* Of vertices. */
     unsigned char *held;
-    double *m, *own[3], *lump[3], *v[3], *r[3], *b, *y;
+    double *m, *own[3], *lump[3], *v[3], *r[3];
+    double *b, *y;             /* of C y = b, of one axis; elsewhere two numbers of each vertex */
     double *load[3], *answer[3]; /* right sides and solutions */
+    double *given, *solved;    /* the same of one axis, by rows of the matrix */
     int *touch;                /* body that it lies on, -1: none */
     double *drag;              /* dt zeta length of lines */
     double *f, *g, *rim;       /* three numbers each: force of tension; dV/dx; d(wetted area of walls)/dx */
-    double (*piece)[12];       /* of pieces: sum of f, sum of g n^T; then p_0 and s of the pressure at rest */
+    fsi__mb_piece *piece;
+    int *piece_of;             /* of each vertex */
+    int lines;                 /* vertices on lines on walls */
     double balance[3];         /* sum of what it adds to f */
     /* Of elements. */
     unsigned char *skip;       /* 1: lies on a wall */
     unsigned char *wet;        /* 1: lies on a body, all its corners do: it has no tension */
     fsi_real *weight;          /* cot/2 of each edge; 2D: 1/length */
-    /* The matrix, its lower triangle. */
+    /* The matrix, its lower triangle: rows of the vertices with tension. */
+    int rows, *row, *vertex;   /* how many; row of each vertex, -1: it has no tension; vertex of each row */
     int *start, *col;
     double *stiff, *value;     /* dt^2 K; C of one axis */
     /* Of faces between liquid and air. */
@@ -903,10 +916,15 @@ static void fsi__mb_take_surface(fsi__mb_run *run, fsi__arena *a)
     run->g = (double *)fsi__take(a, 3 * v, sizeof(double));
     run->rim = (double *)fsi__take(a, 3 * v, sizeof(double));
     run->drag = (double *)fsi__take(a, v, sizeof(double));
-    run->piece = (double (*)[12])fsi__take(a, (size_t)f->piece_count + 1, sizeof *run->piece);
+    run->piece = (fsi__mb_piece *)fsi__take(a, (size_t)f->piece_count, sizeof *run->piece);
+    run->piece_of = (int *)fsi__take(a, v, sizeof(int));
     run->skip = (unsigned char *)fsi__take(a, t + 1, 1);
     run->wet = (unsigned char *)fsi__take(a, t + 1, 1);
     run->weight = (fsi_real *)fsi__take(a, t * (size_t)f->dim, sizeof(fsi_real));
+    run->given = (double *)fsi__take(a, v, sizeof(double));
+    run->solved = (double *)fsi__take(a, v, sizeof(double));
+    run->row = (int *)fsi__take(a, v, sizeof(int));
+    run->vertex = (int *)fsi__take(a, v, sizeof(int));
     run->start = (int *)fsi__take(a, v + 1, sizeof(int));
     run->col = (int *)fsi__take(a, e, sizeof(int));
     run->stiff = (double *)fsi__take(a, e, sizeof(double));
@@ -1157,35 +1175,52 @@ static int fsi__mb_entry(const fsi__mb_run *run, int i, int j)
     return lo;
 }
 
-/* The pattern: the lower triangle of edges. Each edge is once in the direction from its larger vertex (2D: once). */
+/* Vertices without tension are not in the matrix: most of a pool's surface lies on its walls. The others keep their
+   order. */
+static void fsi__mb_number_rows(fsi__mb_run *run)
+{
+    int i;
+    run->rows = 0;
+    for (i = 0; i < run->s->front->vertex_count; i++) {
+        run->row[i] = run->held[i] & FSI__MB_IDLE ? -1 : run->rows++;
+        if (run->row[i] >= 0) run->vertex[run->row[i]] = i;
+    }
+}
+
+/* The edges of the surface, each once: from its larger row to its smaller one, 0: that is not in the matrix. */
+static int fsi__mb_edge(const fsi__mb_run *run, int t, int c, int *from, int *to)
+{
+    const fsi_front *f = run->s->front;
+    const int p = run->row[f->elements[f->dim * t + c]], q = run->row[f->elements[f->dim * t + (c + 1) % f->dim]];
+    *from = p > q ? p : q;
+    *to = p > q ? q : p;
+    return *to >= 0 && (p > q || f->dim == 2);
+}
+
+/* The pattern: the lower triangle of edges. */
 static void fsi__mb_make_pattern(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
-    const int k = f->dim, edges = k == 3 ? 3 : 1;
+    const int edges = f->dim == 3 ? 3 : 1;
     int *start = run->start, *col = run->col;
-    int t, c, i, e, sum = 0;
-    for (i = 0; i <= f->vertex_count; i++) start[i] = 0;
+    int t, c, i, e, from, to, sum = 0;
+    fsi__mb_number_rows(run);
+    for (i = 0; i <= run->rows; i++) start[i] = 0;
     for (t = 0; t < f->element_count; t++)
-        for (c = 0; c < edges; c++) {
-            const int p = f->elements[k * t + c], q = f->elements[k * t + (c + 1) % k];
-            if (p > q || k == 2) start[p > q ? p : q]++;
-        }
+        for (c = 0; c < edges; c++) if (fsi__mb_edge(run, t, c, &from, &to)) start[from]++;
 
     /* To the ends of rows, which filling moves to their beginnings. */
-    for (i = 0; i < f->vertex_count; i++) {
+    for (i = 0; i < run->rows; i++) {
         sum += start[i] + 1;
         start[i] = sum - 1;
         col[sum - 1] = i;
     }
-    start[f->vertex_count] = sum;
+    start[run->rows] = sum;
     for (t = 0; t < f->element_count; t++)
-        for (c = 0; c < edges; c++) {
-            const int p = f->elements[k * t + c], q = f->elements[k * t + (c + 1) % k];
-            if (p > q || k == 2) col[--start[p > q ? p : q]] = p > q ? q : p;
-        }
+        for (c = 0; c < edges; c++) if (fsi__mb_edge(run, t, c, &from, &to)) col[--start[from]] = to;
 
     /* Columns in order. */
-    for (i = 0; i < f->vertex_count; i++)
+    for (i = 0; i < run->rows; i++)
         for (t = start[i] + 1; t < start[i + 1]; t++) {
             const int one = col[t];
             for (e = t; e > start[i] && col[e - 1] > one; e--) col[e] = col[e - 1];
@@ -1209,11 +1244,11 @@ static void fsi__mb_add_edge(fsi__mb_run *run, int p, int q, double w, double s)
     const double pull = (double)m->desc.surface_tension * w, k = pull * s * run->dt * run->dt;
     const double lag = 1 - (double)m->desc.damping;
     const fsi__d3 d = fsi__d3_diff(m->front->position[q], m->front->position[p]);
-    const int high = p > q ? p : q, low = p > q ? q : p;
+    const int high = run->row[p > q ? p : q], low = run->row[p > q ? q : p]; /* rows are in the order of vertices */
     int a;
     run->stiff[fsi__mb_entry(run, high, low)] -= k;
-    run->stiff[run->start[p + 1] - 1] += k;
-    run->stiff[run->start[q + 1] - 1] += k;
+    run->stiff[run->start[high + 1] - 1] += k;
+    run->stiff[run->start[low + 1] - 1] += k;
     for (a = 0; a < m->dim; a++) {
         const double r = lag * k * (fsi__mb_before_fall(run, p, a) - fsi__mb_before_fall(run, q, a));
         const double f = pull * fsi__d3_axis(d, a);
@@ -1278,18 +1313,17 @@ static void fsi__mb_sum_forces(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
     int i, t, c, a, b;
-    memset(run->piece, 0, ((size_t)f->piece_count + 1) * sizeof *run->piece);
-    for (i = 0; i < f->vertex_count; i++) run->y[i] = -1; /* its piece */
+    memset(run->piece, 0, (size_t)f->piece_count * sizeof *run->piece);
+    run->lines = 0;
     for (t = 0; t < f->element_count; t++)
-        for (c = 0; c < f->dim; c++) run->y[f->elements[f->dim * t + c]] = f->piece_of[t];
+        for (c = 0; c < f->dim; c++) run->piece_of[f->elements[f->dim * t + c]] = f->piece_of[t];
     for (i = 0; i < f->vertex_count; i++) {
-        double *sum = run->piece[(int)run->y[i]];
+        fsi__mb_piece *piece = &run->piece[run->piece_of[i]];
         const double *g = run->g + 3 * i, n = fsi__d3_norm(fsi__d3_at(g));
-        for (a = 0; a < 3; a++) {
-            sum[a] += run->f[3 * i + a];
-            for (b = 0; b < 3 && run->touch[i] < 0; b++) sum[3 + 3 * a + b] += n > 0 ? g[a] * g[b] / n : 0;
-        }
-        if (run->held[i] & FSI__MB_LINE) run->piece[f->piece_count][0] = 1;
+        piece->force = fsi__d3_add(piece->force, fsi__d3_at(run->f + 3 * i));
+        for (a = 0; a < 3; a++)
+            for (b = 0; b < 3 && run->touch[i] < 0; b++) piece->spread[3 * a + b] += n > 0 ? g[a] * g[b] / n : 0;
+        run->lines += (run->held[i] & FSI__MB_LINE) != 0;
     }
 }
 
@@ -1312,13 +1346,14 @@ static void fsi__mb_turn_forces(fsi__mb_run *run)
             fsi__d3_put(run->f + 3 * i, fsi__d3_scale(g, along / size));
     }
     fsi__mb_sum_forces(run);
-    for (p = 0; p < f->piece_count && !(run->piece[f->piece_count][0] > 0); p++) {
-        if (f->dim == 2) run->piece[p][11] = 1;
-        fsi__d9_inverse(run->piece[p] + 3, inverse);
-        fsi__d3_put(run->piece[p], fsi__d9_mul(inverse, fsi__d3_scale(fsi__d3_at(run->piece[p]), -1)));
+    for (p = 0; p < f->piece_count && run->lines == 0; p++) {
+        fsi__mb_piece *piece = &run->piece[p];
+        if (f->dim == 2) piece->spread[8] = 1;
+        fsi__d9_inverse(piece->spread, inverse);
+        piece->force = fsi__d9_mul(inverse, fsi__d3_scale(piece->force, -1));
     }
-    for (i = 0; i < f->vertex_count && !(run->piece[f->piece_count][0] > 0); i++) {
-        const fsi__d3 g = fsi__d3_at(run->g + 3 * i), c = fsi__d3_at(run->piece[(int)run->y[i]]);
+    for (i = 0; i < f->vertex_count && run->lines == 0; i++) {
+        const fsi__d3 g = fsi__d3_at(run->g + 3 * i), c = run->piece[run->piece_of[i]].force;
         const double n = fsi__d3_norm(g), more = n > 0 && run->touch[i] < 0 ? fsi__d3_dot(c, g) / n : 0;
         fsi__d3_put(run->f + 3 * i, fsi__d3_madd(fsi__d3_at(run->f + 3 * i), more, g));
     }
@@ -1333,28 +1368,27 @@ static void fsi__mb_find_rest(fsi__mb_run *run)
     int i, p, a;
     memset(run->piece, 0, (size_t)f->piece_count * sizeof *run->piece);
     for (i = 0; i < f->vertex_count; i++)
-        if (run->touch[i] >= 0 || run->held[i] & (FSI__MB_IDLE | FSI__MB_LINE)) run->piece[(int)run->y[i]][1] = 1;
+        if (run->touch[i] >= 0 || run->held[i] & (FSI__MB_IDLE | FSI__MB_LINE)) run->piece[run->piece_of[i]].depth = 1;
 
     /* Sums of products and of weights, of free vertices with tension; p_0. */
     for (i = 0; i < f->vertex_count; i++) {
-        double *rest = run->piece[(int)run->y[i]];
-        const double deep = rest[1] * fsi__d3_dot(fall, fsi__d3_diff(f->position[i], run->s->grid->origin));
+        fsi__mb_piece *piece = &run->piece[run->piece_of[i]];
+        const double deep = piece->depth * fsi__d3_dot(fall, fsi__d3_diff(f->position[i], run->s->grid->origin));
         for (a = 0; a < f->dim && run->touch[i] < 0; a++) {
             const double g = run->g[3 * i + a];
             if (run->held[i] & (FSI__MB_IDLE | 1 << a)) continue;
-            rest[2] -= (run->f[3 * i + a] + deep * g) * g;
-            rest[3] += g * g;
+            piece->pull -= (run->f[3 * i + a] + deep * g) * g;
+            piece->weight += g * g;
         }
     }
     for (p = 0; p < f->piece_count; p++)
-        if (run->piece[p][3] > 0) run->piece[p][0] = run->piece[p][2] / run->piece[p][3];
+        if (run->piece[p].weight > 0) run->piece[p].surface = run->piece[p].pull / run->piece[p].weight;
 }
 
 /* p(x) of a piece. */
 static double fsi__mb_rest_pressure(const fsi__mb_run *run, int piece, fsi_vec3 x)
 {
-    const double *rest = run->piece[piece];
-    return rest[0] + rest[1] * (double)run->s->desc.density
+    return run->piece[piece].surface + run->piece[piece].depth * (double)run->s->desc.density
         * fsi__d3_dot(fsi__mb_gravity(run->s), fsi__d3_diff(x, run->s->grid->origin));
 }
 
@@ -1398,11 +1432,11 @@ static void fsi__mb_balance(fsi__mb_run *run)
         fsi__mb_rows_scatter(&run->im->rows, a, run->found, run->b);
         run->balance[a] = 0;
         for (i = 0; i < f->vertex_count; i++) {
-            const int piece = (int)run->y[i];
+            const int piece = run->piece_of[i];
             double more;
             if (run->held[i] & (FSI__MB_IDLE | 1 << a)) continue;
             more = fsi__mb_rest_pressure(run, piece, f->position[i]) * run->g[3 * i + a] - run->b[i]
-                - run->piece[piece][1] * fall * (run->own[a][i] + run->lump[a][i]);
+                - run->piece[piece].depth * fall * (run->own[a][i] + run->lump[a][i]);
             run->f[3 * i + a] += more;
             run->balance[a] += more;
         }
@@ -1420,7 +1454,7 @@ static fsi_status fsi__mb_assemble(fsi__mb_run *run)
     int i, t, c, a;
     FSI__TRY(fsi_front_weights(f, run->weight));
     fsi__mb_make_pattern(run);
-    memset(run->stiff, 0, (size_t)run->start[f->vertex_count] * sizeof(double));
+    memset(run->stiff, 0, (size_t)run->start[run->rows] * sizeof(double));
     memset(run->f, 0, 3 * (size_t)f->vertex_count * sizeof(double));
     for (a = 0; a < k; a++)
         for (i = 0; i < f->vertex_count; i++) run->r[a][i] = run->own[a][i] * run->v[a][i];
@@ -1458,19 +1492,26 @@ FSI_FN int fsi__mb_known(const fsi__mb_run *run, int i, int axis)
     return (run->held[i] & (1 << axis | FSI__MB_IDLE)) != 0 || run->touch[i] >= 0;
 }
 
+/* The diagonal of C of an axis. */
+FSI_FN double fsi__mb_diagonal(const fsi__mb_run *run, int row, int axis)
+{
+    const int i = run->vertex[row];
+    return run->stiff[run->start[row + 1] - 1] + run->own[axis][i] + run->lump[axis][i] + run->drag[i];
+}
+
 /* C of an axis: components that are known have rows and columns of the identity. */
 static void fsi__mb_fill_axis(fsi__mb_run *run, int axis)
 {
     int i, e;
-    for (i = 0; i < run->s->front->vertex_count; i++) {
-        const int last = run->start[i + 1] - 1, known = fsi__mb_known(run, i, axis);
+    for (i = 0; i < run->rows; i++) {
+        const int last = run->start[i + 1] - 1, known = fsi__mb_known(run, run->vertex[i], axis);
         for (e = run->start[i]; e < last; e++)
-            run->value[e] = known || fsi__mb_known(run, run->col[e], axis) ? 0 : run->stiff[e];
-        run->value[last] = known ? 1 : run->stiff[last] + run->own[axis][i] + run->lump[axis][i] + run->drag[i];
+            run->value[e] = known || fsi__mb_known(run, run->vertex[run->col[e]], axis) ? 0 : run->stiff[e];
+        run->value[last] = known ? 1 : fsi__mb_diagonal(run, i, axis);
     }
 }
 
-/* The factor of each axis. */
+/* The factor of each axis; where all of the surface lies on walls there is none. */
 static fsi_status fsi__mb_factor(fsi__mb_run *run)
 {
     fsi_membrane *s = run->s;
@@ -1479,12 +1520,12 @@ static fsi_status fsi__mb_factor(fsi__mb_run *run)
     int a;
     d.context = s->context;
     memset(&c, 0, sizeof c);
-    c.rows = c.cols = s->front->vertex_count;
+    c.rows = c.cols = run->rows;
     c.block = 1;
     c.start = run->start;
     c.col = run->col;
     c.value = run->value;
-    for (a = 0; a < s->dim; a++) {
+    for (a = 0; a < s->dim && run->rows > 0; a++) {
         fsi__mb_fill_axis(run, a);
         FSI__TRY(fsi__ldlt_take(&run->im->factor[a], &c, &d));
         FSI__TRY(fsi_ldlt_factor(run->im->factor[a], &c));
@@ -1495,22 +1536,29 @@ static fsi_status fsi__mb_factor(fsi__mb_run *run)
 /* y = C^-1 b of an axis, of the membrane alone: b is 0 where a component is known. */
 static fsi_status fsi__mb_solve_axis(fsi__mb_run *run, int axis)
 {
+    int i;
+    memset(run->y, 0, (size_t)run->s->front->vertex_count * sizeof(double));
+    if (run->rows == 0) return FSI_OK;
     run->stats.responses++;
-    return fsi_ldlt_solve(run->im->factor[axis], run->b, run->y);
+    for (i = 0; i < run->rows; i++) run->given[i] = run->b[run->vertex[i]];
+    FSI__TRY(fsi_ldlt_solve(run->im->factor[axis], run->given, run->solved));
+    for (i = 0; i < run->rows; i++) run->y[run->vertex[i]] = run->solved[i];
+    return FSI_OK;
 }
 
 /* y = C x of an axis, for components that walls do not hold; known ones included. */
 static void fsi__mb_times(const fsi__mb_run *run, int axis, const double *x, double *y)
 {
     int i, e;
-    for (i = 0; i < run->s->front->vertex_count; i++) {
-        const int last = run->start[i + 1] - 1;
-        double sum = (run->stiff[last] + run->own[axis][i] + run->lump[axis][i] + run->drag[i]) * x[i];
-        for (e = run->start[i]; e < last; e++) {
-            sum += run->stiff[e] * x[run->col[e]];
-            y[run->col[e]] += run->stiff[e] * x[i];
+    memset(y, 0, (size_t)run->s->front->vertex_count * sizeof(double));
+    for (i = 0; i < run->rows; i++) {
+        const double own = x[run->vertex[i]];
+        double sum = fsi__mb_diagonal(run, i, axis) * own;
+        for (e = run->start[i]; e < run->start[i + 1] - 1; e++) {
+            sum += run->stiff[e] * x[run->vertex[run->col[e]]];
+            y[run->vertex[run->col[e]]] += run->stiff[e] * own;
         }
-        y[i] = sum;
+        y[run->vertex[i]] = sum;
     }
 }
 
