@@ -46,8 +46,7 @@
       rigid body move with it: liquid, surface and bodies (desc.world) are solved together.
 
    WHAT IT DOES NOT DO
-      Contact angles at bodies other than 180 degrees (walls of the box have theirs). Trees of links. Surfactants.
-      Viscosity.
+      Trees of links. Surfactants. Viscosity.
       Air has no mass and no pressure: bubbles collapse.
 */
 #ifndef FSI_MEMBRANE_H
@@ -93,9 +92,9 @@ typedef struct fsi_membrane_desc {
                                     follow; default 0.25 */
     fsi_real wall_angle[6];      /* contact angles, in the liquid, at the walls x low, x high, y low ... of the box, 10
                                     to 180 [degrees]; default 90 */
-    fsi_real line_friction;      /* zeta: a line that slides along a wall at speed v is held back by zeta v a length
-                                    [Pa s], 0 to 1e6; default 0: sqrt(rho sigma dx), the resistance of ripples as long
-                                    as a cell; a tiny one (1e-9) lets lines slide freely */
+    fsi_real line_friction;      /* zeta: a line that slides along a wall or body at speed v is held back by zeta v
+                                    a length [Pa s], 0 to 1e6; default 0: sqrt(rho sigma dx), the resistance of ripples
+                                    as long as a cell; a tiny one (1e-9) lets lines slide freely */
     fsi_real box;                /* edge of the box about a face whose surface moves that face [dx], 1 to 4; default
                                     2 */
     int topology;                /* 1: liquid that meets merges, necks pinch off (fsi_front_desc.topology); default 0 */
@@ -109,9 +108,10 @@ typedef struct fsi_membrane_desc {
     int pressure_iters;          /* of one solve at most; what they reach is taken (stats.degraded); default 200 */
     fsi_rigid *world;            /* bodies that float: steps of the liquid advance it, so do not call fsi_rigid_step.
                                     Not owned, must live as long as it stands here. Its bodies are outside of the liquid
-                                    when it is made, in air: liquid meets them with its surface, at 180 degrees. No
-                                    trees; not between fsi_rigid_begin_step and end_step; desc.substeps is not used;
-                                    default NULL */
+                                    when it is made, in air: liquid meets them with its surface. No trees; not between
+                                    fsi_rigid_begin_step and end_step; desc.substeps is not used; default NULL */
+    const fsi_real *body_angle;  /* contact angle, in the liquid, at each body of world: world->count numbers, 10 to 180
+                                    [degrees], read in each step. Not owned; default NULL: 180 */
     int reserve;                 /* elements to make room for; default 0 */
 } fsi_membrane_desc;
 FSI_API fsi_membrane_desc fsi_membrane_default_desc(void); /* fills every field */
@@ -142,7 +142,7 @@ typedef struct fsi_membrane_stats {
     double wall_impulse[3];      /* by walls of the box on the liquid, in the solves [N s] */
     double moved_momentum[3];    /* by which carrying velocities along and remeshing changed the momentum */
     double kinetic_energy, surface_energy, potential_energy; /* [J]; surface: sigma its area, -sigma cos(angle) that of
-                                    wetted walls; potential: -m g.x, zero at the origin */
+                                    wetted walls and bodies; potential: -m g.x, zero at the origin */
     double mass[3];              /* of liquid and membrane, as the solve has it, along each axis: within some percent
                                     that of the volume [kg; 2D: kg/m] */
     double max_speed;            /* [m/s], of faces and vertices at the end */
@@ -175,8 +175,8 @@ typedef struct fsi_membrane {
 FSI_API fsi_status fsi_membrane_create(fsi_membrane **out, const fsi_membrane_desc *desc);
 FSI_API void fsi_membrane_destroy(fsi_membrane *s); /* NULL is fine */
 /* Another desc between steps: density, surface_tension, gravity, thickness, whole_faces, damping, wall_angle,
-   line_friction, box, topology, ask, cfl, max_substeps, pressure_tolerance, pressure_iters and world may differ; arrays
-   are not read. Errors: COOKIE, ARGUMENT, NAN; nothing has changed then. */
+   line_friction, box, topology, ask, cfl, max_substeps, pressure_tolerance, pressure_iters, world and body_angle may
+   differ; the arrays of the surface are not read. Errors: COOKIE, ARGUMENT, NAN; nothing has changed then. */
 FSI_API fsi_status fsi_membrane_set_desc(fsi_membrane *s, const fsi_membrane_desc *desc);
 /* The velocity at x [m/s]; in 2D z is not read. Called for each vertex and face, from the calling thread. */
 typedef fsi_vec3 fsi_membrane_velocity_fn(void *user, fsi_vec3 x);
@@ -184,9 +184,10 @@ typedef fsi_vec3 fsi_membrane_velocity_fn(void *user, fsi_vec3 x);
    next step. Errors: COOKIE, ARGUMENT, NAN (names the vertex or entry), MEMORY; nothing has changed then. */
 FSI_API fsi_status fsi_membrane_set_velocity(fsi_membrane *s, fsi_membrane_velocity_fn *velocity, void *user);
 /* Advances by dt seconds, desc.world too; dt = 0 only looks: fills stats. Errors: COOKIE; ARGUMENT (dt; desc.world has
-   trees, or is between begin and end); NAN; MESH (the surface crosses itself, and desc.topology does not prevent it; a
-   body is in the liquid without a surface around it: names it); LIMIT (a vertex or body too far away, a surface of more
-   than 2^31 numbers); MEMORY; those of fsi_rigid_step. Nothing has changed then, in desc.world neither. */
+   trees, or is between begin and end; desc.body_angle); NAN; MESH (the surface crosses itself, and desc.topology does
+   not prevent it; a body is in the liquid without a surface around it: names it); LIMIT (a vertex or body too far away,
+   a surface of more than 2^31 numbers); MEMORY; those of fsi_rigid_step. Nothing has changed then, in desc.world
+   neither. */
 FSI_API fsi_status fsi_membrane_step(fsi_membrane *s, fsi_real dt);
 /* A length of step that is one substep now [s]; 0 on errors. */
 FSI_API fsi_real fsi_membrane_suggest_dt(const fsi_membrane *s);
@@ -236,7 +237,7 @@ FSI_API void fsi_membrane_debug_draw(const fsi_membrane *s, const fsi_debug_draw
          solve          pressure p:  divergence of u = u* - dt/rho grad p in the liquid, u = W C^-1 (r + W^T j) at the
                         surface, is 0; j is the impulse of p there (fsi_pressure.h: a solid that yields)
          write_back     v = C^-1 (r + W^T j); what bodies got; vertices that these would have to pull are let go
-         advance_bodies bodies get it, collide, and go to where the world has them
+         advance_bodies bodies get it, collide, and go to where the world has them; lines slide on them
       commit            or, where something failed, everything as it was                                        */
 
 #ifdef FSI_IMPLEMENTATION
@@ -273,6 +274,8 @@ enum {
 typedef struct fsi__mb_body {
     int alive, free, touched;  /* 1: there is one; 1: the solve moves it; vertices that lie on it */
     int slot;                  /* place of its modes, -1: none */
+    int wetting;               /* 1: its angle is below 180 degrees: lines slide on it, and it may pull the liquid */
+    double cosine;             /* of its angle */
     double reach, mass;        /* farthest point from the centre [m]; [kg] */
     double inertia[9];         /* about the centre, world axes */
     fsi_pose pose, to;         /* of the centre, at which the solve finds it; next */
@@ -315,6 +318,7 @@ typedef struct fsi__mb_run {
     int begun;                 /* 1: the world's step is */
     fsi__mb_body *body;        /* world->count */
     int slots, unknowns;       /* bodies that vertices lie on; their coordinates */
+    int wetters;               /* vertices on bodies with angles below 180 degrees */
     double *mode;              /* of each slot, fsi__mb_modes of them: a number for each vertex */
     double *whole, *schur, *reduced; /* unknowns^2: Schur complement, its factor; unknowns: right side, velocities */
     fsi_membrane_stats stats;
@@ -326,6 +330,7 @@ typedef struct fsi__mb_run {
     double *given, *solved;    /* the same of one axis, by rows of the matrix */
     int *touch;                /* body that it lies on, -1: none */
     double *drag;              /* dt zeta length of lines */
+    double *slide;             /* three numbers: way of a line on a body in this substep [m] */
     double *f, *g, *rim;       /* three numbers each: force of tension; dV/dx; d(wetted area of walls)/dx */
     fsi__mb_piece *piece;
     int *piece_of;             /* of each vertex */
@@ -670,12 +675,18 @@ static fsi_status fsi__mb_find_bodies(fsi__mb_run *run)
     FSI__TRY(fsi__mb_take(run, &run->im->bodies, fsi__mb_take_bodies));
     memset(run->body, 0, ((size_t)w->count + 1) * sizeof *run->body);
     for (b = 0; b < w->count; b++) {
+        const double angle = s->desc.body_angle ? (double)s->desc.body_angle[b] : 180;
         fsi__mb_body *body = &run->body[b];
         body->slot = -1;
         body->alive = w->kind[b] != FSI_RIGID_NONE;
         if (!body->alive) continue;
         body->pose = w->body[b]->pose;
         body->reach = fsi__rg_reach(w, b);
+        if (!(angle >= 10 && angle <= 180))
+            return fsi__fail(s->context, fsi_is_finite(angle) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, run->fn, b,
+                angle, "desc.body_angle of body %d is %g degrees, must be 10 to 180", b, angle);
+        body->wetting = angle < 180;
+        body->cosine = fsi_cos(angle * FSI_PI / 180);
     }
     return FSI_OK;
 }
@@ -850,6 +861,7 @@ static fsi_status fsi__mb_find_contacts(fsi__mb_run *run)
     fsi__d3 out;
     double d;
     int i, t, c, b;
+    run->wetters = 0;
     for (b = 0; run->world && b < run->world->count; b++) {
         run->body[b].touched = 0;
         if (run->body[b].alive && fsi__mb_is_soaked(run, b))
@@ -862,7 +874,9 @@ static fsi_status fsi__mb_find_contacts(fsi__mb_run *run)
         run->touch[i] = -1;
         if (!run->world || !fsi__mb_is_held(f, i)) continue;
         run->touch[i] = fsi__mb_nearest_body(run, f->position[i], FSI__MB_CLOSE * (double)s->desc.dx, &d, &out);
-        if (run->touch[i] >= 0) run->body[run->touch[i]].touched++;
+        if (run->touch[i] < 0) continue;
+        run->body[run->touch[i]].touched++;
+        run->wetters += run->body[run->touch[i]].wetting;
     }
     for (t = 0; t < f->element_count; t++) {
         const int *corner = f->elements + k * t;
@@ -916,6 +930,7 @@ static void fsi__mb_take_surface(fsi__mb_run *run, fsi__arena *a)
     run->g = (double *)fsi__take(a, 3 * v, sizeof(double));
     run->rim = (double *)fsi__take(a, 3 * v, sizeof(double));
     run->drag = (double *)fsi__take(a, v, sizeof(double));
+    run->slide = (double *)fsi__take(a, 3 * v, sizeof(double));
     run->piece = (fsi__mb_piece *)fsi__take(a, (size_t)f->piece_count, sizeof *run->piece);
     run->piece_of = (int *)fsi__take(a, v, sizeof(int));
     run->skip = (unsigned char *)fsi__take(a, t + 1, 1);
@@ -1292,6 +1307,15 @@ static void fsi__mb_pull_lines(fsi__mb_run *run)
     }
 }
 
+/* dV/dx of each corner of an element, about: in sum over a closed surface exactly. */
+static fsi__d3 fsi__mb_growth(const fsi_front *f, int t)
+{
+    const int *corner = f->elements + f->dim * t;
+    const fsi__d3 d = fsi__d3_diff(f->position[corner[1]], f->position[corner[0]]);
+    return f->dim == 2 ? fsi__d3_make(-d.y / 2, d.x / 2, 0)
+        : fsi__d3_scale(fsi__d3_cross(d, fsi__d3_diff(f->position[corner[2]], f->position[corner[0]])), 1.0 / 6);
+}
+
 /* dV/dx of all vertices. */
 static void fsi__mb_find_gradients(fsi__mb_run *run)
 {
@@ -1301,9 +1325,7 @@ static void fsi__mb_find_gradients(fsi__mb_run *run)
     memset(run->g, 0, 3 * (size_t)f->vertex_count * sizeof(double));
     for (t = 0; t < f->element_count; t++) {
         const int *corner = f->elements + k * t;
-        const fsi__d3 d = fsi__d3_diff(f->position[corner[1]], f->position[corner[0]]);
-        const fsi__d3 n = k == 2 ? fsi__d3_make(-d.y / 2, d.x / 2, 0)
-            : fsi__d3_scale(fsi__d3_cross(d, fsi__d3_diff(f->position[corner[2]], f->position[corner[0]])), 1.0 / 6);
+        const fsi__d3 n = fsi__mb_growth(f, t);
         for (c = 0; c < k; c++) fsi__d3_put(run->g + 3 * corner[c], fsi__d3_add(fsi__d3_at(run->g + 3 * corner[c]), n));
     }
 }
@@ -1392,6 +1414,68 @@ static double fsi__mb_rest_pressure(const fsi__mb_run *run, int piece, fsi_vec3 
         * fsi__d3_dot(fsi__mb_gravity(run->s), fsi__d3_diff(x, run->s->grid->origin));
 }
 
+/* What the elements around vertices on bodies do to lines there: `rim`, d(wetted area)/dx; `slide`, dV/dx of those
+   outside; b, by what their pull along an axis changes when the vertex moves. */
+static void fsi__mb_look_at_rims(fsi__mb_run *run)
+{
+    const fsi_front *f = run->s->front;
+    const int k = f->dim;
+    const double sigma = (double)run->s->desc.surface_tension;
+    int i, t, c;
+    memset(run->rim, 0, 3 * (size_t)f->vertex_count * sizeof(double));
+    for (i = 0; i < f->vertex_count; i++) run->b[i] = 0;
+    for (t = 0; t < f->element_count; t++) {
+        const int *corner = f->elements + k * t;
+        const fsi__d3 n = fsi__mb_growth(f, t);
+        for (c = 0; c < (k == 3 ? 3 : 1) && !run->skip[t]; c++) {
+            const int p = corner[c], q = corner[(c + 1) % k];
+            const double w = (double)run->weight[k * t + c];
+            const fsi__d3 grow = fsi__d3_scale(fsi__d3_diff(f->position[p], f->position[q]), w);
+            if (run->wet[t]) {
+                fsi__d3_put(run->rim + 3 * p, fsi__d3_add(fsi__d3_at(run->rim + 3 * p), grow));
+                fsi__d3_put(run->rim + 3 * q, fsi__d3_sub(fsi__d3_at(run->rim + 3 * q), grow));
+            } else {
+                run->b[p] += sigma * w;
+                run->b[q] += sigma * w;
+            }
+        }
+        for (c = 0; c < k && !run->skip[t] && !run->wet[t]; c++)
+            fsi__d3_put(run->slide + 3 * corner[c], fsi__d3_add(fsi__d3_at(run->slide + 3 * corner[c]), n));
+    }
+}
+
+/* Lines on bodies whose angle is below 180 degrees slide along them, by Young's law: on a vertex of the rim of the
+   wetted part act the pull of the elements outside, the pressure p(x) of rest on them, and sigma cos(theta) along
+   `rim`. Their sum along the body, across the line, is 0 where the angle is theta; the line moves by dt times it over
+   zeta and over what the pull changes by with the way, so that no step is too long, and by a quarter of an edge at most.
+   In the velocity solve lines stay on their bodies: it is places that slide. */
+static void fsi__mb_find_slides(fsi__mb_run *run)
+{
+    const fsi_front *f = run->s->front;
+    const double sigma = (double)run->s->desc.surface_tension, most = (double)run->s->desc.dx / 8;
+    fsi__d3 n, pull, along;
+    double d, length, way;
+    int i;
+    memset(run->slide, 0, 3 * (size_t)f->vertex_count * sizeof(double));
+    if (run->wetters == 0) return;
+    fsi__mb_look_at_rims(run);
+    for (i = 0; i < f->vertex_count; i++) {
+        const fsi__d3 g = fsi__d3_at(run->slide + 3 * i);
+        fsi__d3_put(run->slide + 3 * i, fsi__d3_zero());
+        length = fsi__d3_norm(fsi__d3_at(run->rim + 3 * i));
+        if (run->touch[i] < 0 || !run->body[run->touch[i]].wetting || !(run->b[i] > 0) || !(length > 0)) continue;
+        if (fsi__mb_nearest_body(run, f->position[i], FSI__MB_CLOSE * (double)run->s->desc.dx, &d, &n) < 0) continue;
+        along = fsi__d3_at(run->rim + 3 * i);
+        along = fsi__d3_madd(along, -fsi__d3_dot(along, n), n);
+        along = fsi__d3_scale(along, 1 / fmax(fsi__d3_norm(along), 1e-6 * length));
+        pull = fsi__d3_madd(fsi__d3_at(run->f + 3 * i), fsi__mb_rest_pressure(run, run->piece_of[i], f->position[i]),
+            g);
+        way = run->dt * (fsi__d3_dot(pull, along) + sigma * run->body[run->touch[i]].cosine * length)
+            / (run->friction * length + run->dt * run->b[i]);
+        fsi__d3_put(run->slide + 3 * i, fsi__d3_scale(along, fmax(-most, fmin(most, way))));
+    }
+}
+
 /* p(x) in the liquid cells at the faces of an axis, as forces of these faces on the surface. The piece is that of the
    liquid cell: rows may hold vertices of a second one, close by. */
 static void fsi__mb_find_loads(fsi__mb_run *run, int axis)
@@ -1424,7 +1508,6 @@ static void fsi__mb_balance(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
     int i, a;
-    fsi__mb_find_rest(run);
     for (a = 0; a < f->dim; a++) {
         const double fall = fsi__d3_axis(fsi__mb_gravity(run->s), a);
         fsi__mb_find_loads(run, a);
@@ -1474,6 +1557,8 @@ static fsi_status fsi__mb_assemble(fsi__mb_run *run)
     /* Forces, and the momentum of liquid at the surface. */
     fsi__mb_pull_lines(run);
     fsi__mb_turn_forces(run);
+    fsi__mb_find_rest(run);
+    fsi__mb_find_slides(run);
     fsi__mb_balance(run);
     for (a = 0; a < k; a++) {
         fsi__mb_rows_gather(r, a, run->v[a], run->found);
@@ -1816,16 +1901,12 @@ static fsi_status fsi__mb_solve(fsi__mb_run *run)
     return FSI_OK;
 }
 
-/* What the membrane did to bodies: load - C v at the vertices on them. A vertex at the rim of the wetted part that
-   would have to be pulled by its body is let go: from the next substep on it moves by itself. */
+/* What the membrane did to bodies, also into f: load - C v at the vertices on them. */
 static void fsi__mb_push_bodies(fsi__mb_run *run)
 {
-    fsi_front *f = run->s->front;
-    const double reach = FSI__MB_CLOSE * (double)run->s->desc.dx;
+    const fsi_front *f = run->s->front;
     double *push = run->f;
-    fsi__d3 n, p;
-    double d;
-    int a, i, t, c;
+    int a, i;
     memset(push, 0, 3 * (size_t)f->vertex_count * sizeof(double));
     for (a = 0; a < f->dim; a++) {
         fsi__mb_times(run, a, run->answer[a], run->y);
@@ -1835,17 +1916,43 @@ static void fsi__mb_push_bodies(fsi__mb_run *run)
     }
     for (i = 0; i < f->vertex_count; i++) {
         fsi__mb_body *body = run->touch[i] >= 0 ? &run->body[run->touch[i]] : NULL;
-        run->b[i] = 0;
+        const fsi__d3 p = fsi__d3_at(push + 3 * i);
         if (!body) continue;
-        p = fsi__d3_at(push + 3 * i);
         body->impulse = fsi__d3_add(body->impulse, p);
         body->moment = fsi__d3_add(body->moment,
             fsi__d3_cross(fsi__d3_diff(f->position[i], body->pose.position), p));
     }
+}
 
-    /* The rim: corners of elements with tension. What is let go is pulled by the elements on the body, too. */
-    for (t = 0; t < f->element_count; t++) {
+/* The rim of the wetted part into b: corners of elements with tension. Into y: vertices that share an element on their
+   body with one that is not at the rim. */
+static void fsi__mb_mark_rims(fsi__mb_run *run)
+{
+    const fsi_front *f = run->s->front;
+    int i, t, c;
+    for (i = 0; i < f->vertex_count; i++) run->b[i] = run->y[i] = 0;
+    for (t = 0; t < f->element_count; t++)
         for (c = 0; c < f->dim && !run->wet[t] && !run->skip[t]; c++) run->b[f->elements[f->dim * t + c]] = 1;
+    for (t = 0; t < f->element_count; t++) {
+        const int *corner = f->elements + f->dim * t;
+        int inner = 0;
+        for (c = 0; c < f->dim && run->wet[t]; c++) inner |= !(run->b[corner[c]] > 0);
+        for (c = 0; c < f->dim && inner; c++) run->y[corner[c]] = 1;
+    }
+}
+
+/* A vertex at the rim that would have to be pulled by its body is let go: from the next substep on it moves by itself.
+   Then the elements on the body pull it, too. Bodies with angles below 180 degrees may pull: there only a part that has
+   no vertex but at its rim is let go, as where a neck gets thin. */
+static void fsi__mb_let_go(fsi__mb_run *run)
+{
+    fsi_front *f = run->s->front;
+    const double reach = FSI__MB_CLOSE * (double)run->s->desc.dx;
+    double *push = run->f, d;
+    fsi__d3 n, p;
+    int i, t, c;
+    fsi__mb_mark_rims(run);
+    for (t = 0; t < f->element_count; t++)
         for (c = 0; c < (f->dim == 3 ? 3 : 1) && run->wet[t]; c++) {
             const int i0 = f->elements[f->dim * t + c], i1 = f->elements[f->dim * t + (c + 1) % f->dim];
             const double w = run->dt * (double)run->s->desc.surface_tension * (double)run->weight[f->dim * t + c];
@@ -1853,9 +1960,9 @@ static void fsi__mb_push_bodies(fsi__mb_run *run)
             fsi__d3_put(push + 3 * i0, fsi__d3_add(fsi__d3_at(push + 3 * i0), p));
             fsi__d3_put(push + 3 * i1, fsi__d3_sub(fsi__d3_at(push + 3 * i1), p));
         }
-    }
     for (i = 0; i < f->vertex_count; i++) {
         if (run->touch[i] < 0 || !(run->b[i] > 0)) continue;
+        if (run->body[run->touch[i]].wetting && run->y[i] > 0) continue;
         if (fsi__mb_nearest_body(run, f->position[i], reach, &d, &n) < 0 || !(fsi__d3_dot(fsi__d3_at(push + 3 * i), n)
             > 0)) continue;
         f->flags[i] &= ~(uint32_t)FSI_FRONT_FIXED;
@@ -1892,6 +1999,7 @@ static fsi_status fsi__mb_write_back(fsi__mb_run *run)
         for (d = 0; d < dofs && run->body[b].slot >= 0; d++)
             run->body[b].after[fsi__mb_number(s->dim, d)] = run->reduced[run->body[b].slot * dofs + d];
     fsi__mb_push_bodies(run);
+    fsi__mb_let_go(run);
     return FSI_OK;
 }
 
@@ -1922,6 +2030,8 @@ static fsi_status fsi__mb_advance_bodies(fsi__mb_run *run)
             f->velocity[i] = fsi__d3_real(fsi__d3_add(m->v, fsi__d3_cross(m->w, arm)));
         }
     fsi__mb_set_poses(run);
+    for (i = 0; i < f->vertex_count; i++)
+        f->position[i] = fsi__d3_real(fsi__d3_add(fsi__d3_of(f->position[i]), fsi__d3_at(run->slide + 3 * i)));
     fsi__mb_stay_out(run, 0);
     return fsi__front_book(f);
 }
@@ -1984,11 +2094,11 @@ static void fsi__mb_measure(fsi__mb_run *run)
         fsi__d3 x = fsi__d3_zero();
         for (c = 0; c < f->dim; c++) x = fsi__d3_add(x, fsi__d3_diff(f->position[corner[c]], s->grid->origin));
         center = fsi__d3_madd(center, v / (f->dim + 1), x);
-        if (run->wet[t]) continue;
         if (run->skip[t]) {
             const uint32_t walls = fsi__mb_walls_of(f, t);
             energy += fsi__mb_wall_energy(s, fsi__mb_first_wall(walls)) * fsi__mb_wall_area(f, t, walls) / (f->dim - 1);
-        } else energy += (double)s->desc.surface_tension * fsi__fr_area_of(f->dim, f->position, corner);
+        } else energy += (double)s->desc.surface_tension * fsi__fr_area_of(f->dim, f->position, corner)
+            * (run->wet[t] ? -run->body[run->touch[corner[0]]].cosine : 1);
     }
     run->stats.surface_energy = energy;
     run->stats.volume = 0;
