@@ -209,7 +209,7 @@ static void test_threads_and_bad_angles(void)
     sessile_begin(&s, 2, 24, 4, 90, 70);
     before = fsi_membrane_hash(s.liquid);
     for (k = 0; k < 5; k++) {
-        s.angle = (fsi_real)(k < 4 ? bad[k] : NAN);
+        s.angle = k < 4 ? (fsi_real)bad[k] : (fsi_real)test_nan();
         CHECK(fsi_membrane_step(s.liquid, (fsi_real)4e-3) == (k < 4 ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN));
         CHECK(strstr(fsi_membrane_error(s.liquid)->message, "body_angle") && fsi_membrane_hash(s.liquid) == before);
     }
