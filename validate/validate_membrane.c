@@ -72,7 +72,7 @@ static double pond_height(const pond *p, int body)
 }
 
 /* The largest angle from its lowest point at which a vertex lies on body 0, and the least at which one beside does not:
-   their mean [degrees]. */
+   their mean [degrees]. Where the surface leaves it above its middle none beside does: the first alone. */
 static double pond_angle(const pond *p)
 {
     const fsi_front *f = p->liquid->front;
@@ -88,7 +88,7 @@ static double pond_angle(const pond *p)
         const double a = acos(fmax(-1, fmin(1, -(double)fsi__axis(x, f->dim - 1) / (double)fsi_v3_norm(x))));
         if (!(f->flags[i] & (uint32_t)FSI_FRONT_FIXED) && a > on) off = fmin(off, a);
     }
-    return (on + off) / 2 * 180 / FSI_PI;
+    return (off < FSI_PI ? (on + off) / 2 : on) * 180 / FSI_PI;
 }
 
 /* Drag on the bodies, near the critical one of a float. */
