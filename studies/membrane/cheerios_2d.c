@@ -2,9 +2,9 @@
    SPDX-License-Identifier: MIT
 
    Two cylinders of 2 mm, 1.5 times as dense as water, are laid onto it, 6 mm from middle to middle: each lies in a
-   hollow of the surface, and they are drawn to each other, as cereals in milk are (Ruan et al. 2021, figure 10a). A drag
-   holds them back. apart= the way between their middles [mm], at first 6; met= when they met [s]; deep= of their middles
-   below the level at first [mm]; volume_error= of the water. */
+   hollow of the surface, and they are drawn to each other, as cereals in milk are (Ruan et al. 2021, figure 10a). A
+   drag holds them back. apart= the way between their middles [mm], at first 6; met= when they met [s]; deep= of their
+   middles below the level at first [mm]; volume_error= of the water. */
 #define FSI_IMPLEMENTATION
 #include "../../fsi_membrane.h"
 #include "../../examples/kit/kit.h"
