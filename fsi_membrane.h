@@ -46,8 +46,7 @@
       rigid body move with it: liquid, surface and bodies (desc.world) are solved together.
 
    WHAT IT DOES NOT DO
-      Contact angles at bodies other than 180 degrees (walls of the box have theirs). Trees of links. Surfactants.
-      Viscosity.
+      Trees of links. Surfactants. Viscosity.
       Air has no mass and no pressure: bubbles collapse.
 */
 #ifndef FSI_MEMBRANE_H
@@ -93,9 +92,9 @@ typedef struct fsi_membrane_desc {
                                     follow; default 0.25 */
     fsi_real wall_angle[6];      /* contact angles, in the liquid, at the walls x low, x high, y low ... of the box, 10
                                     to 180 [degrees]; default 90 */
-    fsi_real line_friction;      /* zeta: a line that slides along a wall at speed v is held back by zeta v a length
-                                    [Pa s], 0 to 1e6; default 0: sqrt(rho sigma dx), the resistance of ripples as long
-                                    as a cell; a tiny one (1e-9) lets lines slide freely */
+    fsi_real line_friction;      /* zeta: a line that slides along a wall or body at speed v is held back by zeta v
+                                    a length [Pa s], 0 to 1e6; default 0: sqrt(rho sigma dx), the resistance of ripples
+                                    as long as a cell; a tiny one (1e-9) lets lines slide freely */
     fsi_real box;                /* edge of the box about a face whose surface moves that face [dx], 1 to 4; default
                                     2 */
     int topology;                /* 1: liquid that meets merges, necks pinch off (fsi_front_desc.topology); default 0 */
@@ -109,9 +108,10 @@ typedef struct fsi_membrane_desc {
     int pressure_iters;          /* of one solve at most; what they reach is taken (stats.degraded); default 200 */
     fsi_rigid *world;            /* bodies that float: steps of the liquid advance it, so do not call fsi_rigid_step.
                                     Not owned, must live as long as it stands here. Its bodies are outside of the liquid
-                                    when it is made, in air: liquid meets them with its surface, at 180 degrees. No
-                                    trees; not between fsi_rigid_begin_step and end_step; desc.substeps is not used;
-                                    default NULL */
+                                    when it is made, in air: liquid meets them with its surface. No trees; not between
+                                    fsi_rigid_begin_step and end_step; desc.substeps is not used; default NULL */
+    const fsi_real *body_angle;  /* contact angle, in the liquid, at each body of world: world->count numbers, 10 to 180
+                                    [degrees], read in each step. Not owned; default NULL: 180 */
     int reserve;                 /* elements to make room for; default 0 */
 } fsi_membrane_desc;
 FSI_API fsi_membrane_desc fsi_membrane_default_desc(void); /* fills every field */
@@ -142,7 +142,7 @@ typedef struct fsi_membrane_stats {
     double wall_impulse[3];      /* by walls of the box on the liquid, in the solves [N s] */
     double moved_momentum[3];    /* by which carrying velocities along and remeshing changed the momentum */
     double kinetic_energy, surface_energy, potential_energy; /* [J]; surface: sigma its area, -sigma cos(angle) that of
-                                    wetted walls; potential: -m g.x, zero at the origin */
+                                    wetted walls and bodies; potential: -m g.x, zero at the origin */
     double mass[3];              /* of liquid and membrane, as the solve has it, along each axis: within some percent
                                     that of the volume [kg; 2D: kg/m] */
     double max_speed;            /* [m/s], of faces and vertices at the end */
@@ -175,8 +175,8 @@ typedef struct fsi_membrane {
 FSI_API fsi_status fsi_membrane_create(fsi_membrane **out, const fsi_membrane_desc *desc);
 FSI_API void fsi_membrane_destroy(fsi_membrane *s); /* NULL is fine */
 /* Another desc between steps: density, surface_tension, gravity, thickness, whole_faces, damping, wall_angle,
-   line_friction, box, topology, ask, cfl, max_substeps, pressure_tolerance, pressure_iters and world may differ; arrays
-   are not read. Errors: COOKIE, ARGUMENT, NAN; nothing has changed then. */
+   line_friction, box, topology, ask, cfl, max_substeps, pressure_tolerance, pressure_iters, world and body_angle may
+   differ; the arrays of the surface are not read. Errors: COOKIE, ARGUMENT, NAN; nothing has changed then. */
 FSI_API fsi_status fsi_membrane_set_desc(fsi_membrane *s, const fsi_membrane_desc *desc);
 /* The velocity at x [m/s]; in 2D z is not read. Called for each vertex and face, from the calling thread. */
 typedef fsi_vec3 fsi_membrane_velocity_fn(void *user, fsi_vec3 x);
@@ -184,9 +184,10 @@ typedef fsi_vec3 fsi_membrane_velocity_fn(void *user, fsi_vec3 x);
    next step. Errors: COOKIE, ARGUMENT, NAN (names the vertex or entry), MEMORY; nothing has changed then. */
 FSI_API fsi_status fsi_membrane_set_velocity(fsi_membrane *s, fsi_membrane_velocity_fn *velocity, void *user);
 /* Advances by dt seconds, desc.world too; dt = 0 only looks: fills stats. Errors: COOKIE; ARGUMENT (dt; desc.world has
-   trees, or is between begin and end); NAN; MESH (the surface crosses itself, and desc.topology does not prevent it; a
-   body is in the liquid without a surface around it: names it); LIMIT (a vertex or body too far away, a surface of more
-   than 2^31 numbers); MEMORY; those of fsi_rigid_step. Nothing has changed then, in desc.world neither. */
+   trees, or is between begin and end; desc.body_angle); NAN; MESH (the surface crosses itself, and desc.topology does
+   not prevent it; a body is in the liquid without a surface around it: names it); LIMIT (a vertex or body too far away,
+   a surface of more than 2^31 numbers); MEMORY; those of fsi_rigid_step. Nothing has changed then, in desc.world
+   neither. */
 FSI_API fsi_status fsi_membrane_step(fsi_membrane *s, fsi_real dt);
 /* A length of step that is one substep now [s]; 0 on errors. */
 FSI_API fsi_real fsi_membrane_suggest_dt(const fsi_membrane *s);
@@ -236,7 +237,7 @@ FSI_API void fsi_membrane_debug_draw(const fsi_membrane *s, const fsi_debug_draw
          solve          pressure p:  divergence of u = u* - dt/rho grad p in the liquid, u = W C^-1 (r + W^T j) at the
                         surface, is 0; j is the impulse of p there (fsi_pressure.h: a solid that yields)
          write_back     v = C^-1 (r + W^T j); what bodies got; vertices that these would have to pull are let go
-         advance_bodies bodies get it, collide, and go to where the world has them
+         advance_bodies bodies get it, collide, and go to where the world has them; lines slide on them
       commit            or, where something failed, everything as it was                                        */
 
 #ifdef FSI_IMPLEMENTATION
@@ -273,6 +274,8 @@ enum {
 typedef struct fsi__mb_body {
     int alive, free, touched;  /* 1: there is one; 1: the solve moves it; vertices that lie on it */
     int slot;                  /* place of its modes, -1: none */
+    int wetting;               /* 1: its angle is below 180 degrees: lines slide on it, and it may pull the liquid */
+    double cosine;             /* of its angle */
     double reach, mass;        /* farthest point from the centre [m]; [kg] */
     double inertia[9];         /* about the centre, world axes */
     fsi_pose pose, to;         /* of the centre, at which the solve finds it; next */
@@ -294,6 +297,14 @@ typedef struct fsi__mb_impl {
     fsi__arena bodies, modes;  /* of bodies; of their modes */
 } fsi__mb_impl;
 
+/* A piece of liquid, and the pressure p(x) = p_0 + s rho g.x that it would have at rest. g: dV/dx of its vertices. */
+typedef struct fsi__mb_piece {
+    fsi__d3 force;             /* sum of f; then c, which makes this sum 0 */
+    double spread[9];          /* sum of g n^T */
+    double surface, depth;     /* p_0 [Pa]; s: 1: it lies on a wall or a body, 0: it flies */
+    double pull, weight;       /* sums of -(f + s rho (g.x) g).g and of g.g, whose quotient is p_0 */
+} fsi__mb_piece;
+
 /* One step. */
 typedef struct fsi__mb_run {
     fsi_membrane *s;
@@ -307,23 +318,30 @@ typedef struct fsi__mb_run {
     int begun;                 /* 1: the world's step is */
     fsi__mb_body *body;        /* world->count */
     int slots, unknowns;       /* bodies that vertices lie on; their coordinates */
+    int wetters;               /* vertices on bodies with angles below 180 degrees */
     double *mode;              /* of each slot, fsi__mb_modes of them: a number for each vertex */
     double *whole, *schur, *reduced; /* unknowns^2: Schur complement, its factor; unknowns: right side, velocities */
     fsi_membrane_stats stats;
     /* Of vertices. */
     unsigned char *held;
-    double *m, *own[3], *lump[3], *v[3], *r[3], *b, *y;
+    double *m, *own[3], *lump[3], *v[3], *r[3];
+    double *b, *y;             /* of C y = b, of one axis; elsewhere two numbers of each vertex */
     double *load[3], *answer[3]; /* right sides and solutions */
+    double *given, *solved;    /* the same of one axis, by rows of the matrix */
     int *touch;                /* body that it lies on, -1: none */
     double *drag;              /* dt zeta length of lines */
+    double *slide;             /* three numbers: way of a line on a body in this substep [m] */
     double *f, *g, *rim;       /* three numbers each: force of tension; dV/dx; d(wetted area of walls)/dx */
-    double (*piece)[12];       /* of pieces: sum of f, sum of g n^T; then p_0 and s of the pressure at rest */
+    fsi__mb_piece *piece;
+    int *piece_of;             /* of each vertex */
+    int lines;                 /* vertices on lines on walls */
     double balance[3];         /* sum of what it adds to f */
     /* Of elements. */
     unsigned char *skip;       /* 1: lies on a wall */
     unsigned char *wet;        /* 1: lies on a body, all its corners do: it has no tension */
     fsi_real *weight;          /* cot/2 of each edge; 2D: 1/length */
-    /* The matrix, its lower triangle. */
+    /* The matrix, its lower triangle: rows of the vertices with tension. */
+    int rows, *row, *vertex;   /* how many; row of each vertex, -1: it has no tension; vertex of each row */
     int *start, *col;
     double *stiff, *value;     /* dt^2 K; C of one axis */
     /* Of faces between liquid and air. */
@@ -657,12 +675,18 @@ static fsi_status fsi__mb_find_bodies(fsi__mb_run *run)
     FSI__TRY(fsi__mb_take(run, &run->im->bodies, fsi__mb_take_bodies));
     memset(run->body, 0, ((size_t)w->count + 1) * sizeof *run->body);
     for (b = 0; b < w->count; b++) {
+        const double angle = s->desc.body_angle ? (double)s->desc.body_angle[b] : 180;
         fsi__mb_body *body = &run->body[b];
         body->slot = -1;
         body->alive = w->kind[b] != FSI_RIGID_NONE;
         if (!body->alive) continue;
         body->pose = w->body[b]->pose;
         body->reach = fsi__rg_reach(w, b);
+        if (!(angle >= 10 && angle <= 180))
+            return fsi__fail(s->context, fsi_is_finite(angle) ? FSI_ERROR_ARGUMENT : FSI_ERROR_NAN, run->fn, b,
+                angle, "desc.body_angle of body %d is %g degrees, must be 10 to 180", b, angle);
+        body->wetting = angle < 180;
+        body->cosine = fsi_cos(angle * FSI_PI / 180);
     }
     return FSI_OK;
 }
@@ -837,6 +861,7 @@ static fsi_status fsi__mb_find_contacts(fsi__mb_run *run)
     fsi__d3 out;
     double d;
     int i, t, c, b;
+    run->wetters = 0;
     for (b = 0; run->world && b < run->world->count; b++) {
         run->body[b].touched = 0;
         if (run->body[b].alive && fsi__mb_is_soaked(run, b))
@@ -849,7 +874,9 @@ static fsi_status fsi__mb_find_contacts(fsi__mb_run *run)
         run->touch[i] = -1;
         if (!run->world || !fsi__mb_is_held(f, i)) continue;
         run->touch[i] = fsi__mb_nearest_body(run, f->position[i], FSI__MB_CLOSE * (double)s->desc.dx, &d, &out);
-        if (run->touch[i] >= 0) run->body[run->touch[i]].touched++;
+        if (run->touch[i] < 0) continue;
+        run->body[run->touch[i]].touched++;
+        run->wetters += run->body[run->touch[i]].wetting;
     }
     for (t = 0; t < f->element_count; t++) {
         const int *corner = f->elements + k * t;
@@ -903,10 +930,16 @@ static void fsi__mb_take_surface(fsi__mb_run *run, fsi__arena *a)
     run->g = (double *)fsi__take(a, 3 * v, sizeof(double));
     run->rim = (double *)fsi__take(a, 3 * v, sizeof(double));
     run->drag = (double *)fsi__take(a, v, sizeof(double));
-    run->piece = (double (*)[12])fsi__take(a, (size_t)f->piece_count + 1, sizeof *run->piece);
+    run->slide = (double *)fsi__take(a, 3 * v, sizeof(double));
+    run->piece = (fsi__mb_piece *)fsi__take(a, (size_t)f->piece_count, sizeof *run->piece);
+    run->piece_of = (int *)fsi__take(a, v, sizeof(int));
     run->skip = (unsigned char *)fsi__take(a, t + 1, 1);
     run->wet = (unsigned char *)fsi__take(a, t + 1, 1);
     run->weight = (fsi_real *)fsi__take(a, t * (size_t)f->dim, sizeof(fsi_real));
+    run->given = (double *)fsi__take(a, v, sizeof(double));
+    run->solved = (double *)fsi__take(a, v, sizeof(double));
+    run->row = (int *)fsi__take(a, v, sizeof(int));
+    run->vertex = (int *)fsi__take(a, v, sizeof(int));
     run->start = (int *)fsi__take(a, v + 1, sizeof(int));
     run->col = (int *)fsi__take(a, e, sizeof(int));
     run->stiff = (double *)fsi__take(a, e, sizeof(double));
@@ -1157,35 +1190,52 @@ static int fsi__mb_entry(const fsi__mb_run *run, int i, int j)
     return lo;
 }
 
-/* The pattern: the lower triangle of edges. Each edge is once in the direction from its larger vertex (2D: once). */
+/* Vertices without tension are not in the matrix: most of a pool's surface lies on its walls. The others keep their
+   order. */
+static void fsi__mb_number_rows(fsi__mb_run *run)
+{
+    int i;
+    run->rows = 0;
+    for (i = 0; i < run->s->front->vertex_count; i++) {
+        run->row[i] = run->held[i] & FSI__MB_IDLE ? -1 : run->rows++;
+        if (run->row[i] >= 0) run->vertex[run->row[i]] = i;
+    }
+}
+
+/* The edges of the surface, each once: from its larger row to its smaller one, 0: that is not in the matrix. */
+static int fsi__mb_edge(const fsi__mb_run *run, int t, int c, int *from, int *to)
+{
+    const fsi_front *f = run->s->front;
+    const int p = run->row[f->elements[f->dim * t + c]], q = run->row[f->elements[f->dim * t + (c + 1) % f->dim]];
+    *from = p > q ? p : q;
+    *to = p > q ? q : p;
+    return *to >= 0 && (p > q || f->dim == 2);
+}
+
+/* The pattern: the lower triangle of edges. */
 static void fsi__mb_make_pattern(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
-    const int k = f->dim, edges = k == 3 ? 3 : 1;
+    const int edges = f->dim == 3 ? 3 : 1;
     int *start = run->start, *col = run->col;
-    int t, c, i, e, sum = 0;
-    for (i = 0; i <= f->vertex_count; i++) start[i] = 0;
+    int t, c, i, e, from, to, sum = 0;
+    fsi__mb_number_rows(run);
+    for (i = 0; i <= run->rows; i++) start[i] = 0;
     for (t = 0; t < f->element_count; t++)
-        for (c = 0; c < edges; c++) {
-            const int p = f->elements[k * t + c], q = f->elements[k * t + (c + 1) % k];
-            if (p > q || k == 2) start[p > q ? p : q]++;
-        }
+        for (c = 0; c < edges; c++) if (fsi__mb_edge(run, t, c, &from, &to)) start[from]++;
 
     /* To the ends of rows, which filling moves to their beginnings. */
-    for (i = 0; i < f->vertex_count; i++) {
+    for (i = 0; i < run->rows; i++) {
         sum += start[i] + 1;
         start[i] = sum - 1;
         col[sum - 1] = i;
     }
-    start[f->vertex_count] = sum;
+    start[run->rows] = sum;
     for (t = 0; t < f->element_count; t++)
-        for (c = 0; c < edges; c++) {
-            const int p = f->elements[k * t + c], q = f->elements[k * t + (c + 1) % k];
-            if (p > q || k == 2) col[--start[p > q ? p : q]] = p > q ? q : p;
-        }
+        for (c = 0; c < edges; c++) if (fsi__mb_edge(run, t, c, &from, &to)) col[--start[from]] = to;
 
     /* Columns in order. */
-    for (i = 0; i < f->vertex_count; i++)
+    for (i = 0; i < run->rows; i++)
         for (t = start[i] + 1; t < start[i + 1]; t++) {
             const int one = col[t];
             for (e = t; e > start[i] && col[e - 1] > one; e--) col[e] = col[e - 1];
@@ -1209,11 +1259,11 @@ static void fsi__mb_add_edge(fsi__mb_run *run, int p, int q, double w, double s)
     const double pull = (double)m->desc.surface_tension * w, k = pull * s * run->dt * run->dt;
     const double lag = 1 - (double)m->desc.damping;
     const fsi__d3 d = fsi__d3_diff(m->front->position[q], m->front->position[p]);
-    const int high = p > q ? p : q, low = p > q ? q : p;
+    const int high = run->row[p > q ? p : q], low = run->row[p > q ? q : p]; /* rows are in the order of vertices */
     int a;
     run->stiff[fsi__mb_entry(run, high, low)] -= k;
-    run->stiff[run->start[p + 1] - 1] += k;
-    run->stiff[run->start[q + 1] - 1] += k;
+    run->stiff[run->start[high + 1] - 1] += k;
+    run->stiff[run->start[low + 1] - 1] += k;
     for (a = 0; a < m->dim; a++) {
         const double r = lag * k * (fsi__mb_before_fall(run, p, a) - fsi__mb_before_fall(run, q, a));
         const double f = pull * fsi__d3_axis(d, a);
@@ -1257,6 +1307,15 @@ static void fsi__mb_pull_lines(fsi__mb_run *run)
     }
 }
 
+/* dV/dx of each corner of an element, about: in sum over a closed surface exactly. */
+static fsi__d3 fsi__mb_growth(const fsi_front *f, int t)
+{
+    const int *corner = f->elements + f->dim * t;
+    const fsi__d3 d = fsi__d3_diff(f->position[corner[1]], f->position[corner[0]]);
+    return f->dim == 2 ? fsi__d3_make(-d.y / 2, d.x / 2, 0)
+        : fsi__d3_scale(fsi__d3_cross(d, fsi__d3_diff(f->position[corner[2]], f->position[corner[0]])), 1.0 / 6);
+}
+
 /* dV/dx of all vertices. */
 static void fsi__mb_find_gradients(fsi__mb_run *run)
 {
@@ -1266,9 +1325,7 @@ static void fsi__mb_find_gradients(fsi__mb_run *run)
     memset(run->g, 0, 3 * (size_t)f->vertex_count * sizeof(double));
     for (t = 0; t < f->element_count; t++) {
         const int *corner = f->elements + k * t;
-        const fsi__d3 d = fsi__d3_diff(f->position[corner[1]], f->position[corner[0]]);
-        const fsi__d3 n = k == 2 ? fsi__d3_make(-d.y / 2, d.x / 2, 0)
-            : fsi__d3_scale(fsi__d3_cross(d, fsi__d3_diff(f->position[corner[2]], f->position[corner[0]])), 1.0 / 6);
+        const fsi__d3 n = fsi__mb_growth(f, t);
         for (c = 0; c < k; c++) fsi__d3_put(run->g + 3 * corner[c], fsi__d3_add(fsi__d3_at(run->g + 3 * corner[c]), n));
     }
 }
@@ -1278,18 +1335,17 @@ static void fsi__mb_sum_forces(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
     int i, t, c, a, b;
-    memset(run->piece, 0, ((size_t)f->piece_count + 1) * sizeof *run->piece);
-    for (i = 0; i < f->vertex_count; i++) run->y[i] = -1; /* its piece */
+    memset(run->piece, 0, (size_t)f->piece_count * sizeof *run->piece);
+    run->lines = 0;
     for (t = 0; t < f->element_count; t++)
-        for (c = 0; c < f->dim; c++) run->y[f->elements[f->dim * t + c]] = f->piece_of[t];
+        for (c = 0; c < f->dim; c++) run->piece_of[f->elements[f->dim * t + c]] = f->piece_of[t];
     for (i = 0; i < f->vertex_count; i++) {
-        double *sum = run->piece[(int)run->y[i]];
+        fsi__mb_piece *piece = &run->piece[run->piece_of[i]];
         const double *g = run->g + 3 * i, n = fsi__d3_norm(fsi__d3_at(g));
-        for (a = 0; a < 3; a++) {
-            sum[a] += run->f[3 * i + a];
-            for (b = 0; b < 3 && run->touch[i] < 0; b++) sum[3 + 3 * a + b] += n > 0 ? g[a] * g[b] / n : 0;
-        }
-        if (run->held[i] & FSI__MB_LINE) run->piece[f->piece_count][0] = 1;
+        piece->force = fsi__d3_add(piece->force, fsi__d3_at(run->f + 3 * i));
+        for (a = 0; a < 3; a++)
+            for (b = 0; b < 3 && run->touch[i] < 0; b++) piece->spread[3 * a + b] += n > 0 ? g[a] * g[b] / n : 0;
+        run->lines += (run->held[i] & FSI__MB_LINE) != 0;
     }
 }
 
@@ -1312,13 +1368,14 @@ static void fsi__mb_turn_forces(fsi__mb_run *run)
             fsi__d3_put(run->f + 3 * i, fsi__d3_scale(g, along / size));
     }
     fsi__mb_sum_forces(run);
-    for (p = 0; p < f->piece_count && !(run->piece[f->piece_count][0] > 0); p++) {
-        if (f->dim == 2) run->piece[p][11] = 1;
-        fsi__d9_inverse(run->piece[p] + 3, inverse);
-        fsi__d3_put(run->piece[p], fsi__d9_mul(inverse, fsi__d3_scale(fsi__d3_at(run->piece[p]), -1)));
+    for (p = 0; p < f->piece_count && run->lines == 0; p++) {
+        fsi__mb_piece *piece = &run->piece[p];
+        if (f->dim == 2) piece->spread[8] = 1;
+        fsi__d9_inverse(piece->spread, inverse);
+        piece->force = fsi__d9_mul(inverse, fsi__d3_scale(piece->force, -1));
     }
-    for (i = 0; i < f->vertex_count && !(run->piece[f->piece_count][0] > 0); i++) {
-        const fsi__d3 g = fsi__d3_at(run->g + 3 * i), c = fsi__d3_at(run->piece[(int)run->y[i]]);
+    for (i = 0; i < f->vertex_count && run->lines == 0; i++) {
+        const fsi__d3 g = fsi__d3_at(run->g + 3 * i), c = run->piece[run->piece_of[i]].force;
         const double n = fsi__d3_norm(g), more = n > 0 && run->touch[i] < 0 ? fsi__d3_dot(c, g) / n : 0;
         fsi__d3_put(run->f + 3 * i, fsi__d3_madd(fsi__d3_at(run->f + 3 * i), more, g));
     }
@@ -1333,29 +1390,90 @@ static void fsi__mb_find_rest(fsi__mb_run *run)
     int i, p, a;
     memset(run->piece, 0, (size_t)f->piece_count * sizeof *run->piece);
     for (i = 0; i < f->vertex_count; i++)
-        if (run->touch[i] >= 0 || run->held[i] & (FSI__MB_IDLE | FSI__MB_LINE)) run->piece[(int)run->y[i]][1] = 1;
+        if (run->touch[i] >= 0 || run->held[i] & (FSI__MB_IDLE | FSI__MB_LINE)) run->piece[run->piece_of[i]].depth = 1;
 
     /* Sums of products and of weights, of free vertices with tension; p_0. */
     for (i = 0; i < f->vertex_count; i++) {
-        double *rest = run->piece[(int)run->y[i]];
-        const double deep = rest[1] * fsi__d3_dot(fall, fsi__d3_diff(f->position[i], run->s->grid->origin));
+        fsi__mb_piece *piece = &run->piece[run->piece_of[i]];
+        const double deep = piece->depth * fsi__d3_dot(fall, fsi__d3_diff(f->position[i], run->s->grid->origin));
         for (a = 0; a < f->dim && run->touch[i] < 0; a++) {
             const double g = run->g[3 * i + a];
             if (run->held[i] & (FSI__MB_IDLE | 1 << a)) continue;
-            rest[2] -= (run->f[3 * i + a] + deep * g) * g;
-            rest[3] += g * g;
+            piece->pull -= (run->f[3 * i + a] + deep * g) * g;
+            piece->weight += g * g;
         }
     }
     for (p = 0; p < f->piece_count; p++)
-        if (run->piece[p][3] > 0) run->piece[p][0] = run->piece[p][2] / run->piece[p][3];
+        if (run->piece[p].weight > 0) run->piece[p].surface = run->piece[p].pull / run->piece[p].weight;
 }
 
 /* p(x) of a piece. */
 static double fsi__mb_rest_pressure(const fsi__mb_run *run, int piece, fsi_vec3 x)
 {
-    const double *rest = run->piece[piece];
-    return rest[0] + rest[1] * (double)run->s->desc.density
+    return run->piece[piece].surface + run->piece[piece].depth * (double)run->s->desc.density
         * fsi__d3_dot(fsi__mb_gravity(run->s), fsi__d3_diff(x, run->s->grid->origin));
+}
+
+/* What the elements around vertices on bodies do to lines there: `rim`, d(wetted area)/dx; `slide`, dV/dx of those
+   outside; b, by what their pull along an axis changes when the vertex moves. */
+static void fsi__mb_look_at_rims(fsi__mb_run *run)
+{
+    const fsi_front *f = run->s->front;
+    const int k = f->dim;
+    const double sigma = (double)run->s->desc.surface_tension;
+    int i, t, c;
+    memset(run->rim, 0, 3 * (size_t)f->vertex_count * sizeof(double));
+    for (i = 0; i < f->vertex_count; i++) run->b[i] = 0;
+    for (t = 0; t < f->element_count; t++) {
+        const int *corner = f->elements + k * t;
+        const fsi__d3 n = fsi__mb_growth(f, t);
+        for (c = 0; c < (k == 3 ? 3 : 1) && !run->skip[t]; c++) {
+            const int p = corner[c], q = corner[(c + 1) % k];
+            const double w = (double)run->weight[k * t + c];
+            const fsi__d3 grow = fsi__d3_scale(fsi__d3_diff(f->position[p], f->position[q]), w);
+            if (run->wet[t]) {
+                fsi__d3_put(run->rim + 3 * p, fsi__d3_add(fsi__d3_at(run->rim + 3 * p), grow));
+                fsi__d3_put(run->rim + 3 * q, fsi__d3_sub(fsi__d3_at(run->rim + 3 * q), grow));
+            } else {
+                run->b[p] += sigma * w;
+                run->b[q] += sigma * w;
+            }
+        }
+        for (c = 0; c < k && !run->skip[t] && !run->wet[t]; c++)
+            fsi__d3_put(run->slide + 3 * corner[c], fsi__d3_add(fsi__d3_at(run->slide + 3 * corner[c]), n));
+    }
+}
+
+/* Lines on bodies whose angle is below 180 degrees slide along them, by Young's law: on a vertex of the rim of the
+   wetted part act the pull of the elements outside, the pressure p(x) of rest on them, and sigma cos(theta) along
+   `rim`. Their sum along the body, across the line, is 0 where the angle is theta; the line moves by dt times it over
+   zeta and over what the pull changes by with the way, so that no step is too long, and by a quarter of an edge at most.
+   In the velocity solve lines stay on their bodies: it is places that slide. */
+static void fsi__mb_find_slides(fsi__mb_run *run)
+{
+    const fsi_front *f = run->s->front;
+    const double sigma = (double)run->s->desc.surface_tension, most = (double)run->s->desc.dx / 8;
+    fsi__d3 n, pull, along;
+    double d, length, way;
+    int i;
+    memset(run->slide, 0, 3 * (size_t)f->vertex_count * sizeof(double));
+    if (run->wetters == 0) return;
+    fsi__mb_look_at_rims(run);
+    for (i = 0; i < f->vertex_count; i++) {
+        const fsi__d3 g = fsi__d3_at(run->slide + 3 * i);
+        fsi__d3_put(run->slide + 3 * i, fsi__d3_zero());
+        length = fsi__d3_norm(fsi__d3_at(run->rim + 3 * i));
+        if (run->touch[i] < 0 || !run->body[run->touch[i]].wetting || !(run->b[i] > 0) || !(length > 0)) continue;
+        if (fsi__mb_nearest_body(run, f->position[i], FSI__MB_CLOSE * (double)run->s->desc.dx, &d, &n) < 0) continue;
+        along = fsi__d3_at(run->rim + 3 * i);
+        along = fsi__d3_madd(along, -fsi__d3_dot(along, n), n);
+        along = fsi__d3_scale(along, 1 / fmax(fsi__d3_norm(along), 1e-6 * length));
+        pull = fsi__d3_madd(fsi__d3_at(run->f + 3 * i), fsi__mb_rest_pressure(run, run->piece_of[i], f->position[i]),
+            g);
+        way = run->dt * (fsi__d3_dot(pull, along) + sigma * run->body[run->touch[i]].cosine * length)
+            / (run->friction * length + run->dt * run->b[i]);
+        fsi__d3_put(run->slide + 3 * i, fsi__d3_scale(along, fmax(-most, fmin(most, way))));
+    }
 }
 
 /* p(x) in the liquid cells at the faces of an axis, as forces of these faces on the surface. The piece is that of the
@@ -1390,7 +1508,6 @@ static void fsi__mb_balance(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
     int i, a;
-    fsi__mb_find_rest(run);
     for (a = 0; a < f->dim; a++) {
         const double fall = fsi__d3_axis(fsi__mb_gravity(run->s), a);
         fsi__mb_find_loads(run, a);
@@ -1398,11 +1515,11 @@ static void fsi__mb_balance(fsi__mb_run *run)
         fsi__mb_rows_scatter(&run->im->rows, a, run->found, run->b);
         run->balance[a] = 0;
         for (i = 0; i < f->vertex_count; i++) {
-            const int piece = (int)run->y[i];
+            const int piece = run->piece_of[i];
             double more;
             if (run->held[i] & (FSI__MB_IDLE | 1 << a)) continue;
             more = fsi__mb_rest_pressure(run, piece, f->position[i]) * run->g[3 * i + a] - run->b[i]
-                - run->piece[piece][1] * fall * (run->own[a][i] + run->lump[a][i]);
+                - run->piece[piece].depth * fall * (run->own[a][i] + run->lump[a][i]);
             run->f[3 * i + a] += more;
             run->balance[a] += more;
         }
@@ -1420,7 +1537,7 @@ static fsi_status fsi__mb_assemble(fsi__mb_run *run)
     int i, t, c, a;
     FSI__TRY(fsi_front_weights(f, run->weight));
     fsi__mb_make_pattern(run);
-    memset(run->stiff, 0, (size_t)run->start[f->vertex_count] * sizeof(double));
+    memset(run->stiff, 0, (size_t)run->start[run->rows] * sizeof(double));
     memset(run->f, 0, 3 * (size_t)f->vertex_count * sizeof(double));
     for (a = 0; a < k; a++)
         for (i = 0; i < f->vertex_count; i++) run->r[a][i] = run->own[a][i] * run->v[a][i];
@@ -1440,6 +1557,8 @@ static fsi_status fsi__mb_assemble(fsi__mb_run *run)
     /* Forces, and the momentum of liquid at the surface. */
     fsi__mb_pull_lines(run);
     fsi__mb_turn_forces(run);
+    fsi__mb_find_rest(run);
+    fsi__mb_find_slides(run);
     fsi__mb_balance(run);
     for (a = 0; a < k; a++) {
         fsi__mb_rows_gather(r, a, run->v[a], run->found);
@@ -1458,19 +1577,26 @@ FSI_FN int fsi__mb_known(const fsi__mb_run *run, int i, int axis)
     return (run->held[i] & (1 << axis | FSI__MB_IDLE)) != 0 || run->touch[i] >= 0;
 }
 
+/* The diagonal of C of an axis. */
+FSI_FN double fsi__mb_diagonal(const fsi__mb_run *run, int row, int axis)
+{
+    const int i = run->vertex[row];
+    return run->stiff[run->start[row + 1] - 1] + run->own[axis][i] + run->lump[axis][i] + run->drag[i];
+}
+
 /* C of an axis: components that are known have rows and columns of the identity. */
 static void fsi__mb_fill_axis(fsi__mb_run *run, int axis)
 {
     int i, e;
-    for (i = 0; i < run->s->front->vertex_count; i++) {
-        const int last = run->start[i + 1] - 1, known = fsi__mb_known(run, i, axis);
+    for (i = 0; i < run->rows; i++) {
+        const int last = run->start[i + 1] - 1, known = fsi__mb_known(run, run->vertex[i], axis);
         for (e = run->start[i]; e < last; e++)
-            run->value[e] = known || fsi__mb_known(run, run->col[e], axis) ? 0 : run->stiff[e];
-        run->value[last] = known ? 1 : run->stiff[last] + run->own[axis][i] + run->lump[axis][i] + run->drag[i];
+            run->value[e] = known || fsi__mb_known(run, run->vertex[run->col[e]], axis) ? 0 : run->stiff[e];
+        run->value[last] = known ? 1 : fsi__mb_diagonal(run, i, axis);
     }
 }
 
-/* The factor of each axis. */
+/* The factor of each axis; where all of the surface lies on walls there is none. */
 static fsi_status fsi__mb_factor(fsi__mb_run *run)
 {
     fsi_membrane *s = run->s;
@@ -1479,12 +1605,12 @@ static fsi_status fsi__mb_factor(fsi__mb_run *run)
     int a;
     d.context = s->context;
     memset(&c, 0, sizeof c);
-    c.rows = c.cols = s->front->vertex_count;
+    c.rows = c.cols = run->rows;
     c.block = 1;
     c.start = run->start;
     c.col = run->col;
     c.value = run->value;
-    for (a = 0; a < s->dim; a++) {
+    for (a = 0; a < s->dim && run->rows > 0; a++) {
         fsi__mb_fill_axis(run, a);
         FSI__TRY(fsi__ldlt_take(&run->im->factor[a], &c, &d));
         FSI__TRY(fsi_ldlt_factor(run->im->factor[a], &c));
@@ -1495,22 +1621,29 @@ static fsi_status fsi__mb_factor(fsi__mb_run *run)
 /* y = C^-1 b of an axis, of the membrane alone: b is 0 where a component is known. */
 static fsi_status fsi__mb_solve_axis(fsi__mb_run *run, int axis)
 {
+    int i;
+    memset(run->y, 0, (size_t)run->s->front->vertex_count * sizeof(double));
+    if (run->rows == 0) return FSI_OK;
     run->stats.responses++;
-    return fsi_ldlt_solve(run->im->factor[axis], run->b, run->y);
+    for (i = 0; i < run->rows; i++) run->given[i] = run->b[run->vertex[i]];
+    FSI__TRY(fsi_ldlt_solve(run->im->factor[axis], run->given, run->solved));
+    for (i = 0; i < run->rows; i++) run->y[run->vertex[i]] = run->solved[i];
+    return FSI_OK;
 }
 
 /* y = C x of an axis, for components that walls do not hold; known ones included. */
 static void fsi__mb_times(const fsi__mb_run *run, int axis, const double *x, double *y)
 {
     int i, e;
-    for (i = 0; i < run->s->front->vertex_count; i++) {
-        const int last = run->start[i + 1] - 1;
-        double sum = (run->stiff[last] + run->own[axis][i] + run->lump[axis][i] + run->drag[i]) * x[i];
-        for (e = run->start[i]; e < last; e++) {
-            sum += run->stiff[e] * x[run->col[e]];
-            y[run->col[e]] += run->stiff[e] * x[i];
+    memset(y, 0, (size_t)run->s->front->vertex_count * sizeof(double));
+    for (i = 0; i < run->rows; i++) {
+        const double own = x[run->vertex[i]];
+        double sum = fsi__mb_diagonal(run, i, axis) * own;
+        for (e = run->start[i]; e < run->start[i + 1] - 1; e++) {
+            sum += run->stiff[e] * x[run->vertex[run->col[e]]];
+            y[run->vertex[run->col[e]]] += run->stiff[e] * own;
         }
-        y[i] = sum;
+        y[run->vertex[i]] = sum;
     }
 }
 
@@ -1768,16 +1901,12 @@ static fsi_status fsi__mb_solve(fsi__mb_run *run)
     return FSI_OK;
 }
 
-/* What the membrane did to bodies: load - C v at the vertices on them. A vertex at the rim of the wetted part that
-   would have to be pulled by its body is let go: from the next substep on it moves by itself. */
+/* What the membrane did to bodies, also into f: load - C v at the vertices on them. */
 static void fsi__mb_push_bodies(fsi__mb_run *run)
 {
-    fsi_front *f = run->s->front;
-    const double reach = FSI__MB_CLOSE * (double)run->s->desc.dx;
+    const fsi_front *f = run->s->front;
     double *push = run->f;
-    fsi__d3 n, p;
-    double d;
-    int a, i, t, c;
+    int a, i;
     memset(push, 0, 3 * (size_t)f->vertex_count * sizeof(double));
     for (a = 0; a < f->dim; a++) {
         fsi__mb_times(run, a, run->answer[a], run->y);
@@ -1787,17 +1916,43 @@ static void fsi__mb_push_bodies(fsi__mb_run *run)
     }
     for (i = 0; i < f->vertex_count; i++) {
         fsi__mb_body *body = run->touch[i] >= 0 ? &run->body[run->touch[i]] : NULL;
-        run->b[i] = 0;
+        const fsi__d3 p = fsi__d3_at(push + 3 * i);
         if (!body) continue;
-        p = fsi__d3_at(push + 3 * i);
         body->impulse = fsi__d3_add(body->impulse, p);
         body->moment = fsi__d3_add(body->moment,
             fsi__d3_cross(fsi__d3_diff(f->position[i], body->pose.position), p));
     }
+}
 
-    /* The rim: corners of elements with tension. What is let go is pulled by the elements on the body, too. */
-    for (t = 0; t < f->element_count; t++) {
+/* The rim of the wetted part into b: corners of elements with tension. Into y: vertices that share an element on their
+   body with one that is not at the rim. */
+static void fsi__mb_mark_rims(fsi__mb_run *run)
+{
+    const fsi_front *f = run->s->front;
+    int i, t, c;
+    for (i = 0; i < f->vertex_count; i++) run->b[i] = run->y[i] = 0;
+    for (t = 0; t < f->element_count; t++)
         for (c = 0; c < f->dim && !run->wet[t] && !run->skip[t]; c++) run->b[f->elements[f->dim * t + c]] = 1;
+    for (t = 0; t < f->element_count; t++) {
+        const int *corner = f->elements + f->dim * t;
+        int inner = 0;
+        for (c = 0; c < f->dim && run->wet[t]; c++) inner |= !(run->b[corner[c]] > 0);
+        for (c = 0; c < f->dim && inner; c++) run->y[corner[c]] = 1;
+    }
+}
+
+/* A vertex at the rim that would have to be pulled by its body is let go: from the next substep on it moves by itself.
+   Then the elements on the body pull it, too. Bodies with angles below 180 degrees may pull: there only a part that has
+   no vertex but at its rim is let go, as where a neck gets thin. */
+static void fsi__mb_let_go(fsi__mb_run *run)
+{
+    fsi_front *f = run->s->front;
+    const double reach = FSI__MB_CLOSE * (double)run->s->desc.dx;
+    double *push = run->f, d;
+    fsi__d3 n, p;
+    int i, t, c;
+    fsi__mb_mark_rims(run);
+    for (t = 0; t < f->element_count; t++)
         for (c = 0; c < (f->dim == 3 ? 3 : 1) && run->wet[t]; c++) {
             const int i0 = f->elements[f->dim * t + c], i1 = f->elements[f->dim * t + (c + 1) % f->dim];
             const double w = run->dt * (double)run->s->desc.surface_tension * (double)run->weight[f->dim * t + c];
@@ -1805,9 +1960,9 @@ static void fsi__mb_push_bodies(fsi__mb_run *run)
             fsi__d3_put(push + 3 * i0, fsi__d3_add(fsi__d3_at(push + 3 * i0), p));
             fsi__d3_put(push + 3 * i1, fsi__d3_sub(fsi__d3_at(push + 3 * i1), p));
         }
-    }
     for (i = 0; i < f->vertex_count; i++) {
         if (run->touch[i] < 0 || !(run->b[i] > 0)) continue;
+        if (run->body[run->touch[i]].wetting && run->y[i] > 0) continue;
         if (fsi__mb_nearest_body(run, f->position[i], reach, &d, &n) < 0 || !(fsi__d3_dot(fsi__d3_at(push + 3 * i), n)
             > 0)) continue;
         f->flags[i] &= ~(uint32_t)FSI_FRONT_FIXED;
@@ -1844,6 +1999,7 @@ static fsi_status fsi__mb_write_back(fsi__mb_run *run)
         for (d = 0; d < dofs && run->body[b].slot >= 0; d++)
             run->body[b].after[fsi__mb_number(s->dim, d)] = run->reduced[run->body[b].slot * dofs + d];
     fsi__mb_push_bodies(run);
+    fsi__mb_let_go(run);
     return FSI_OK;
 }
 
@@ -1874,6 +2030,8 @@ static fsi_status fsi__mb_advance_bodies(fsi__mb_run *run)
             f->velocity[i] = fsi__d3_real(fsi__d3_add(m->v, fsi__d3_cross(m->w, arm)));
         }
     fsi__mb_set_poses(run);
+    for (i = 0; i < f->vertex_count; i++)
+        f->position[i] = fsi__d3_real(fsi__d3_add(fsi__d3_of(f->position[i]), fsi__d3_at(run->slide + 3 * i)));
     fsi__mb_stay_out(run, 0);
     return fsi__front_book(f);
 }
@@ -1936,11 +2094,11 @@ static void fsi__mb_measure(fsi__mb_run *run)
         fsi__d3 x = fsi__d3_zero();
         for (c = 0; c < f->dim; c++) x = fsi__d3_add(x, fsi__d3_diff(f->position[corner[c]], s->grid->origin));
         center = fsi__d3_madd(center, v / (f->dim + 1), x);
-        if (run->wet[t]) continue;
         if (run->skip[t]) {
             const uint32_t walls = fsi__mb_walls_of(f, t);
             energy += fsi__mb_wall_energy(s, fsi__mb_first_wall(walls)) * fsi__mb_wall_area(f, t, walls) / (f->dim - 1);
-        } else energy += (double)s->desc.surface_tension * fsi__fr_area_of(f->dim, f->position, corner);
+        } else energy += (double)s->desc.surface_tension * fsi__fr_area_of(f->dim, f->position, corner)
+            * (run->wet[t] ? -run->body[run->touch[corner[0]]].cosine : 1);
     }
     run->stats.surface_energy = energy;
     run->stats.volume = 0;

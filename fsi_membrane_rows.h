@@ -48,8 +48,9 @@ typedef struct fsi__mb_rows {
     double *weight;
     int face_room, number_room;
     /* Elements by cell, to find those near a face. */
+    int (*box)[6];             /* elements: first and last cell along each axis; of those that are skipped nothing */
     int *bin, *element;        /* cells + 1, and their lists */
-    int bin_room, element_room;
+    int box_room, bin_room, element_room;
 } fsi__mb_rows;
 
 /* What rows are made of. */
@@ -184,51 +185,67 @@ static void fsi__mb_cells_of(const fsi_front_lines *l, const double *low, const 
     }
 }
 
-/* Corners of an element, by corner and axis, and the cells that its box meets. */
-typedef struct fsi__mb_element {
-    double p[3][3];
-    int lo[3], hi[3];
-} fsi__mb_element;
+typedef struct fsi__mb_rows_job {
+    fsi__mb_rows *r;
+    const fsi__mb_source *source;
+} fsi__mb_rows_job;
+
+/* Corners of an element, by corner and axis; in 2D the third is the first. */
+typedef struct fsi__mb_element { double p[3][3]; } fsi__mb_element;
 
 static void fsi__mb_get(const fsi__mb_source *source, int t, fsi__mb_element *e)
 {
     const fsi_front *f = source->front;
     const int k = f->dim, *c = f->elements + k * t;
-    double low[3], high[3];
-    int i, a;
+    int i;
     for (i = 0; i < 3; i++) fsi__d3_put(e->p[i], fsi__d3_of(f->position[c[i < k ? i : 0]]));
-    for (a = 0; a < 3; a++) {
-        low[a] = fmin(e->p[0][a], fmin(e->p[1][a], e->p[2][a]));
-        high[a] = fmax(e->p[0][a], fmax(e->p[1][a], e->p[2][a]));
+}
+
+/* The cells that the boxes of elements meet. */
+static void fsi__mb_box_task(void *arg, int chunk, int begin, int end)
+{
+    const fsi__mb_rows_job *job = (const fsi__mb_rows_job *)arg;
+    fsi__mb_element e;
+    double low[3], high[3];
+    int t, a;
+    (void)chunk;
+    for (t = begin; t < end; t++) {
+        if (job->source->skip[t]) continue;
+        fsi__mb_get(job->source, t, &e);
+        for (a = 0; a < 3; a++) {
+            low[a] = fmin(e.p[0][a], fmin(e.p[1][a], e.p[2][a]));
+            high[a] = fmax(e.p[0][a], fmax(e.p[1][a], e.p[2][a]));
+        }
+        fsi__mb_cells_of(job->source->lines, low, high, job->r->box[t], job->r->box[t] + 3);
     }
-    fsi__mb_cells_of(source->lines, low, high, e->lo, e->hi);
 }
 
 /* Adds one to the counters of all cells of an element, or writes it into their lists from the back. */
-static void fsi__mb_into_bins(fsi__mb_rows *r, const int *n, int t, const fsi__mb_element *e, int write)
+static void fsi__mb_into_bins(fsi__mb_rows *r, const int *n, int t, int write)
 {
+    const int *lo = r->box[t], *hi = lo + 3;
     int i, j, k;
-    for (k = e->lo[2]; k <= e->hi[2]; k++)
-        for (j = e->lo[1]; j <= e->hi[1]; j++)
-            for (i = e->lo[0]; i <= e->hi[0]; i++) {
+    for (k = lo[2]; k <= hi[2]; k++)
+        for (j = lo[1]; j <= hi[1]; j++)
+            for (i = lo[0]; i <= hi[0]; i++) {
                 int *bin = &r->bin[fsi__mb_cell(n, i, j, k)];
                 if (write) r->element[--*bin] = t;
                 else ++*bin;
             }
 }
 
-static fsi_status fsi__mb_fill_bins(fsi__mb_rows *r, const fsi__mb_source *source, const char *fn)
+static fsi_status fsi__mb_fill_bins(fsi__mb_rows_job *job, const char *fn)
 {
-    const int *n = source->lines->n, cells = n[0] * n[1] * n[2];
-    fsi__mb_element e;
+    fsi__mb_rows *r = job->r;
+    const fsi__mb_source *source = job->source;
+    const int *n = source->lines->n, cells = n[0] * n[1] * n[2], count = source->front->element_count;
     int t, i;
     long long sum = 0;
+    FSI__TRY(fsi__room_in(source->context, &r->box, sizeof *r->box, 0, &r->box_room, count + 1, fn));
+    fsi__parallel_work(source->context, count, 16 * FSI__MB_GRAIN, 30.0 * count, fsi__mb_box_task, job);
     FSI__TRY(fsi__room_in(source->context, &r->bin, sizeof *r->bin, 0, &r->bin_room, cells + 1, fn));
     memset(r->bin, 0, ((size_t)cells + 1) * sizeof *r->bin);
-    for (t = 0; t < source->front->element_count; t++) {
-        fsi__mb_get(source, t, &e);
-        if (!source->skip[t]) fsi__mb_into_bins(r, n, t, &e, 0);
-    }
+    for (t = 0; t < count; t++) if (!source->skip[t]) fsi__mb_into_bins(r, n, t, 0);
     for (i = 0; i <= cells; i++) {
         sum += r->bin[i];
         if (sum > 0x7ffffffe)
@@ -238,10 +255,7 @@ static fsi_status fsi__mb_fill_bins(fsi__mb_rows *r, const fsi__mb_source *sourc
 
     /* Lists in the order of elements. */
     FSI__TRY(fsi__room_in(source->context, &r->element, sizeof *r->element, 0, &r->element_room, (int)sum + 1, fn));
-    for (t = source->front->element_count - 1; t >= 0; t--) {
-        fsi__mb_get(source, t, &e);
-        if (!source->skip[t]) fsi__mb_into_bins(r, n, t, &e, 1);
-    }
+    for (t = count - 1; t >= 0; t--) if (!source->skip[t]) fsi__mb_into_bins(r, n, t, 1);
     return FSI_OK;
 }
 
@@ -330,11 +344,6 @@ static void fsi__mb_clip(const fsi__mb_element *e, int dim, const double *low, c
     for (i = 0; i < 3; i++) w[i] *= size;
 }
 
-typedef struct fsi__mb_rows_job {
-    fsi__mb_rows *r;
-    const fsi__mb_source *source;
-} fsi__mb_rows_job;
-
 /* The box of a face, and the cells that it meets. */
 static void fsi__mb_box_of(const fsi__mb_rows_job *job, int f, double *low, double *high, int *lo, int *hi)
 {
@@ -353,10 +362,10 @@ static void fsi__mb_box_of(const fsi__mb_rows_job *job, int f, double *low, doub
 }
 
 /* Of the cells that both an element and a box meet, is this the first? So that it counts once. */
-static int fsi__mb_is_first(const fsi__mb_element *e, const int *lo, int i, int j, int k)
+static int fsi__mb_is_first(const int *of, const int *lo, const int *at)
 {
-    return i == (e->lo[0] > lo[0] ? e->lo[0] : lo[0]) && j == (e->lo[1] > lo[1] ? e->lo[1] : lo[1])
-        && k == (e->lo[2] > lo[2] ? e->lo[2] : lo[2]);
+    return at[0] == (of[0] > lo[0] ? of[0] : lo[0]) && at[1] == (of[1] > lo[1] ? of[1] : lo[1])
+        && at[2] == (of[2] > lo[2] ? of[2] : lo[2]);
 }
 
 static void fsi__mb_room_task(void *arg, int chunk, int begin, int end)
@@ -407,8 +416,8 @@ static void fsi__mb_add_cell(const fsi__mb_rows_job *job, int f, const int *at, 
     int b;
     for (b = bin[0]; b < bin[1]; b++) {
         const int t = job->r->element[b];
+        if (!fsi__mb_is_first(job->r->box[t], lo, at)) continue;
         fsi__mb_get(job->source, t, &e);
-        if (!fsi__mb_is_first(&e, lo, at[0], at[1], at[2])) continue;
         fsi__mb_clip(&e, k, low, high, w);
         if (w[0] + w[1] + w[2] > 0) fsi__mb_add_to_row(job->r, f, k, job->source->front->elements + k * t, w);
     }
@@ -453,7 +462,7 @@ FSI_API fsi_status fsi__mb_rows_make(fsi__mb_rows *r, const fsi__mb_source *sour
     job.r = r;
     job.source = source;
     FSI__TRY(fsi__mb_find_faces(r, source, fn));
-    FSI__TRY(fsi__mb_fill_bins(r, source, fn));
+    FSI__TRY(fsi__mb_fill_bins(&job, fn));
 
     /* Where rows start; their crossings go to where lengths will be. */
     fsi__parallel_work(source->context, r->count, FSI__MB_GRAIN, 50.0 * r->count, fsi__mb_room_task, &job);
@@ -506,6 +515,7 @@ FSI_API void fsi__mb_rows_free(fsi__mb_rows *r, fsi_context *context)
     };
     fsi__free_columns(context, face, 7, r->face_room);
     fsi__free_columns(context, numbers, 2, r->number_room);
+    fsi__free(context, r->box, (size_t)r->box_room, sizeof *r->box);
     fsi__free(context, r->bin, (size_t)r->bin_room, sizeof *r->bin);
     fsi__free(context, r->element, (size_t)r->element_room, sizeof *r->element);
 }

@@ -284,6 +284,32 @@ static void test_near_drops_rest(void)
     front_free(&s);
 }
 
+/* A box that liquid fills to its lid: all of its surface lies on walls, and no vertex has tension. */
+static void test_full_box_rests(void)
+{
+    int dim, i;
+    for (dim = 2; dim <= 3; dim++) {
+        fsi_context c = fsi_default_context();
+        front_shape s = { 2, 0, 0, NULL, NULL };
+        fsi_membrane_desc d;
+        fsi_membrane *m;
+        double low, high;
+        s.dim = dim;
+        if (dim == 3) membrane_add_box(&s, 6, 6);
+        else membrane_add_pool(&s, 6, 6, 0, 1);
+        d = membrane_desc(&c, &s, 6);
+        d.gravity = dim == 3 ? front_v3(0, 0, -9.81) : front_v3(0, -9.81, 0);
+        m = membrane_make(&d);
+        for (i = 0; i < 5 && membrane_step(m, 1.0 / 60); i++) continue;
+        CHECK(m->stats.max_speed <= TOL(1e-9, 1e-5) && m->stats.responses == 0);
+        low = (double)fsi_membrane_pressure_at(m, front_v3(0.0025, dim == 3 ? 0.0025 : 0.0005, 0.0005));
+        high = (double)fsi_membrane_pressure_at(m, front_v3(0.0025, dim == 3 ? 0.0025 : 0.0055, 0.0055));
+        CHECK_NEAR((low - high) / (MEMBRANE_RHO * 9.81 * 5 * MEMBRANE_DX), 1, TOL(1e-6, 1e-3));
+        fsi_membrane_destroy(m);
+        front_free(&s);
+    }
+}
+
 /* Flat pools: the pressure is that of the depth, wherever the surface is between two layers of centres. */
 static void test_pool_rests(void)
 {
@@ -445,6 +471,7 @@ int main(int argc, char **argv)
     RUN_PHYSICS(test_heavy_membranes_swing_slowly);
     RUN(test_flying_drops_keep_momentum);
     RUN(test_near_drops_rest);
+    RUN(test_full_box_rests);
     RUN(test_pool_rests);
     RUN(test_waves_have_their_dispersion);
     RUN(test_sessile_drop_rests_at_90_degrees);

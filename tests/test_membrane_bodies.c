@@ -98,7 +98,7 @@ static void test_cylinder_floats_where_it_should(void)
     fsi_membrane_desc d;
     fsi_membrane *m;
     fsi_rigid *w;
-    const double low = meniscus_angle(heavy, r, l);
+    const double low = meniscus_angle(heavy, FSI_PI, r, l);
     double angle, phi = 0, y = 0, held = 0, level, deep = 0;
     int k, contacts;
     membrane_add_pool(&s, wide, high, 0, 1);
@@ -121,10 +121,10 @@ static void test_cylinder_floats_where_it_should(void)
     }
     level = high + heavy * FSI_PI * r * r / wide; /* displaced: as much as the weight */
     printf("   phi %.2f, %.2f degrees; centre %.3f, %.3f cells; weight %.4f\n", phi * 180 / FSI_PI, low * 180 / FSI_PI,
-        y - level, meniscus_height(low, r, l), held / (heavy * MEMBRANE_RHO * 9.81 * FSI_PI * r * r * 1e-6));
+        y - level, meniscus_height(low, FSI_PI, r, l), held / (heavy * MEMBRANE_RHO * 9.81 * FSI_PI * r * r * 1e-6));
     CHECK(deep <= 1e-4);
     CHECK_NEAR(phi * 180 / FSI_PI, low * 180 / FSI_PI, 3);
-    CHECK_NEAR(y - level, meniscus_height(low, r, l), 0.3);
+    CHECK_NEAR(y - level, meniscus_height(low, FSI_PI, r, l), 0.3);
     CHECK_NEAR(held / (heavy * MEMBRANE_RHO * 9.81 * FSI_PI * r * r * 1e-6), 1, 0.03);
     CHECK_NEAR(m->stats.volume, wide * high * 1e-6, TOL(1e-3, 1e-3) * wide * high * 1e-6);
     fsi_membrane_destroy(m);
@@ -144,7 +144,7 @@ static void test_floating_cylinder_rests(void)
     for (k = 0; k < 3; k++) {
         const double sigma = MEMBRANE_RHO * 9.81 * l * l * MEMBRANE_DX * MEMBRANE_DX;
         const double still = 1e-2 * sqrt(sigma / (MEMBRANE_RHO * r * MEMBRANE_DX));
-        const double phi = meniscus_angle(density[k], r, l), y = meniscus_height(phi, r, l);
+        const double phi = meniscus_angle(density[k], FSI_PI, r, l), y = meniscus_height(phi, FSI_PI, r, l);
         double both[2], from = 0, fastest = 0, liquid = 0;
         fsi_context c = fsi_default_context();
         front_shape s = { 2, 0, 0, NULL, NULL };

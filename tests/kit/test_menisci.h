@@ -1,4 +1,5 @@
-/* test_menisci.h - surfaces at rest around a body that floats, contact angle 180 degrees: theory, and meshes of it.
+/* test_menisci.h - surfaces at rest around a body that floats: theory, and meshes of it. Contact angles are 180
+   degrees where none is given.
    SPDX-License-Identifier: MIT
 
    Lengths in cells; depth is 0 at the level far away, l = sqrt(sigma/(rho g)). A surface in a plane with slope psi has
@@ -9,27 +10,31 @@
 
 #include "test_membranes.h"
 
-/* A cylinder across the plane whose surface leaves it at the angle phi from the lowest line, 2 l sin(phi/2) below the
-   level, carries  2 sigma sin(phi) + rho g (2 R sin(phi) 2 l sin(phi/2) + R^2 (phi - sin(phi) cos(phi))):  this over
-   rho g. */
-TEST_FN double meniscus_load(double phi, double r, double l)
+/* A cylinder across the plane whose surface leaves it at the angle phi from the lowest line, with the slope psi = phi +
+   theta - pi, theta its contact angle, 2 l sin(psi/2) below the level, carries
+   2 sigma sin(psi) + rho g (2 R sin(phi) 2 l sin(psi/2) + R^2 (phi - sin(phi) cos(phi))):  this over rho g. */
+TEST_FN double meniscus_load(double phi, double theta, double r, double l)
 {
-    return 2 * l * l * sin(phi) + 4 * r * l * sin(phi) * sin(phi / 2) + r * r * (phi - sin(phi) * cos(phi));
+    const double psi = phi + theta - FSI_PI;
+    return 2 * l * l * sin(psi) + 4 * r * l * sin(phi) * sin(psi / 2) + r * r * (phi - sin(phi) * cos(phi));
 }
 
 /* phi of a cylinder of a density relative to the liquid's that floats. */
-TEST_FN double meniscus_angle(double density, double r, double l)
+TEST_FN double meniscus_angle(double density, double theta, double r, double l)
 {
     double low = 0, top = FSI_PI;
     int k;
     for (k = 0; k < 60; k++)
-        if (meniscus_load((low + top) / 2, r, l) < density * FSI_PI * r * r) low = (low + top) / 2;
+        if (meniscus_load((low + top) / 2, theta, r, l) < density * FSI_PI * r * r) low = (low + top) / 2;
         else top = (low + top) / 2;
     return low;
 }
 
 /* Height of its centre. */
-TEST_FN double meniscus_height(double phi, double r, double l) { return r * cos(phi) - 2 * l * sin(phi / 2); }
+TEST_FN double meniscus_height(double phi, double theta, double r, double l)
+{
+    return r * cos(phi) - 2 * l * sin((phi + theta - FSI_PI) / 2);
+}
 
 /* The surface beside a cylinder at height y, from its line at phi to `wide` cells from its centre: points half a cell
    apart into px, py if these are not NULL. Returns their number. *slope: at the end; NULL: once level it stays so. */
