@@ -910,7 +910,7 @@ static double fsi__wc_wall_share(const fsi__wc_run *run, int r);
    The equation of continuity with diffusion forgets how closely particles are packed, so that liquid at rest would be
    packed ever closer. w goes to 0 where neighbours are missing, at free surfaces and bodies: where rho_s is small or
    one-sided. slope: sum m grad W. */
-FSI_FN double fsi__wc_recall(const fsi__wc_run *run, int i, double sum, fsi__d3 slope)
+FSI__HOST_FN double fsi__wc_recall(const fsi__wc_run *run, int i, double sum, fsi__d3 slope)
 {
     const double rho0 = (double)run->s->desc.density, dx = (double)run->s->desc.spacing;
     const fsi__lane4 *beside = &run->beside[i];
@@ -1105,12 +1105,12 @@ static double fsi__wc_felt_reach(const fsi__wc_run *run, const fsi__wc_obstacle 
 
 /* The share of a surface at distance d in the density, over rho0: what a lattice behind it would add,
       phi(d) = lack (R - d)^2,   R = 0.625 H,   exact at d = dx/2;   and dphi/dd. */
-FSI_FN double fsi__wc_share_at(const fsi__wc_run *run, double d)
+FSI__HOST_FN double fsi__wc_share_at(const fsi__wc_run *run, double d)
 {
     const double left = fmax(FSI__WC_FELT * run->h - d, 0);
     return run->lack * left * left;
 }
-FSI_FN double fsi__wc_share_slope(const fsi__wc_run *run, double d)
+FSI__HOST_FN double fsi__wc_share_slope(const fsi__wc_run *run, double d)
 {
     return -2 * run->lack * fmax(FSI__WC_FELT * run->h - d, 0);
 }

@@ -307,7 +307,7 @@ static void test_failing_memory_leaves_no_trace(void)
         if (!CHECK(make_small_pool(&plain, dim, &calm))) return;
         hash = run_scarcely(&calm, state, size, &none);
         end_small_pool(&calm);
-        for (only = 0; only < 2; only++) for (at = 1, done = 0; at < 1000 && !done; at += TEST_WATCHED ? 5 : 1) {
+        for (only = 0; only < 2; only++) for (at = 1, done = 0; at < 1000 && !done; at += TEST_WATCHED ? 2 : 1) {
             fsi_context context = fsi_default_context();
             small_pool p;
             test_fail_allocator(&context, 0);

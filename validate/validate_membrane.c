@@ -5,8 +5,8 @@
    Prints lines `key value unit`, and `key value unit reference tolerance pass|fail` where something is demanded. A word
    runs one part. Contact angle 180 degrees throughout. Lengths in cells of 1 mm; l = sqrt(sigma/(rho g)). */
 #define FSI_IMPLEMENTATION
-#include "../fsi_membrane.h"
 #include "../examples/kit/kit.h"
+#include "../fsi_membrane.h"
 #include "../tests/kit/test_menisci.h"
 #include "validate.h"
 

@@ -167,7 +167,7 @@ static int ex__block_vertex(ex_mesh *m, int *number, fsi_box3 box, const int *n,
 }
 
 /* A closed block whose sides are cut in squares of n[0], n[1], n[2] along its edges, each in two triangles. */
-EX_FN ex_mesh ex_block(fsi_box3 box, const int *n)
+EX_FN ex_mesh ex_gridded_box(fsi_box3 box, const int *n)
 {
     const int squares = 2 * (n[0] * n[1] + n[1] * n[2] + n[2] * n[0]);
     ex_mesh m = ex_mesh_make(squares + 2, 2 * squares);

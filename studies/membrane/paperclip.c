@@ -88,7 +88,7 @@ int main(int argc, char **argv)
     count[0] = (int)(2.2 * app.res);
     count[1] = (int)(2.2 * desc.n[1]);
     count[2] = (int)(2.2 * LEVEL / (double)desc.dx);
-    pool = ex_block(ex_box3(0, 0, 0, BOX_X, desc.n[1] * (double)desc.dx, LEVEL), count);
+    pool = ex_gridded_box(ex_box3(0, 0, 0, BOX_X, desc.n[1] * (double)desc.dx, LEVEL), count);
     desc.vertices = pool.vertices;
     desc.vertex_count = pool.vertex_count;
     desc.elements = pool.triangles;

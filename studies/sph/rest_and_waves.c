@@ -11,11 +11,9 @@
    Parameters can be varied one at a time; docs/sph.md 10 has the table. There are no pictures. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
+#include "../../examples/kit/rest_and_waves.h"
 #include "fsi_sph.h"
 
-#define G 9.81
-#define WAVE 0.05   /* its height [m] */
-#define DEPTH 0.5   /* of the water under it [m] */
 #define SAMPLES 4096
 
 typedef struct study {
@@ -25,23 +23,18 @@ typedef struct study {
     double sweeps, steps, cpu;
 } study;
 
-static fsi_vec3 at(double x, double y) { return fsi_v3((fsi_real)x, (fsi_real)y, 0); }
 
 /* A box of liquid, `wide` by `high`, in a tank as wide and `room` high; its lattice shaken. */
 static fsi_sph *make_box(study *t, double high, double room)
 {
     fsi_sph *s;
     fsi_box3 box;
-    int i;
-    t->desc.domain.lo = box.lo = at(0, 0);
-    t->desc.domain.hi = at(1, room);
-    box.hi = at(1, high);
+    t->desc.domain.lo = box.lo = ex_at(0, 0);
+    t->desc.domain.hi = ex_at(1, room);
+    box.hi = ex_at(1, high);
     ex_check(&t->app, fsi_sph_create(&s, &t->desc));
-    ex_check(&t->app, fsi_sph_fill_box(s, box, at(0, 0), NULL));
-    for (i = 0; i < s->count; i++) {
-        const double x = 2 * fmod(0.7548776662 * i, 1) - 1, y = 2 * fmod(0.5698402910 * i, 1) - 1;
-        s->position[i] = fsi_v3_add(s->position[i], at(x * t->shake / t->app.res, y * t->shake / t->app.res));
-    }
+    ex_check(&t->app, fsi_sph_fill_box(s, box, ex_at(0, 0), NULL));
+    ex_shake(s->position, s->count, t->shake / t->app.res);
     return s;
 }
 
@@ -71,36 +64,7 @@ static void finish(study *t, fsi_sph *s)
     fsi_sph_destroy(s);
 }
 
-/* Mean of x (axis 0) or y over the particles, of their squares for power 2. */
-static double moment(const fsi_sph *s, int axis, int power)
-{
-    double sum = 0;
-    int i;
-    for (i = 0; i < s->count; i++) {
-        const double x = (double)(axis ? s->position[i].y : s->position[i].x);
-        sum += power == 2 ? x * x : x;
-    }
-    return sum / s->count;
-}
-
 /* ---- the pool ------------------------------------------------------------------------------------------------- */
-
-/* Least squares slope of the pressure over height between 0.2 and 0.8 m, over -rho g. */
-static double pressure_slope(const fsi_sph *s)
-{
-    double n = 0, y = 0, p = 0, yy = 0, yp = 0;
-    int i;
-    for (i = 0; i < s->count; i++) {
-        const double h = (double)s->position[i].y, q = (double)s->pressure[i];
-        if (h < 0.2 || h > 0.8) continue;
-        n++;
-        y += h;
-        p += q;
-        yy += h * h;
-        yp += h * q;
-    }
-    return (n * yp - y * p) / (n * yy - y * y) / -((double)s->desc.density * G);
-}
 
 static void run_pool(study *t)
 {
@@ -109,9 +73,9 @@ static void run_pool(study *t)
     while (s->time < t->seconds - 1e-9) {
         advance(t, s);
         if (s->time < 0.75 * t->seconds) continue;
-        energy += s->stats.kinetic_energy / ((double)s->desc.density * G);
-        level += 2 * moment(s, 1, 1);
-        slope += pressure_slope(s);
+        energy += s->stats.kinetic_energy / ((double)s->desc.density * EX_G);
+        level += 2 * ex_moment(s->position, s->count, 1, 1);
+        slope += ex_pressure_slope(s->position, s->pressure, s->count, (double)s->desc.density);
         n++;
     }
     ex_figure(&t->app, "energy", "%.2e", energy / n);
@@ -122,52 +86,19 @@ static void run_pool(study *t)
 
 /* ---- the wave ------------------------------------------------------------------------------------------------- */
 
-/* Moves the liquid as linear theory does at the crest: by WAVE cos(k x) at the surface, without changing volumes. */
-static void raise_wave(fsi_sph *s)
-{
-    const double k = FSI_PI, per = WAVE / sinh(k * DEPTH);
-    int i;
-    for (i = 0; i < s->count; i++) {
-        const double x = (double)s->position[i].x, y = (double)s->position[i].y;
-        s->position[i] = fsi_v3_add(s->position[i],
-            at(-per * cosh(k * y) * sin(k * x), per * sinh(k * y) * cos(k * x)));
-        s->velocity[i] = at(0, 0);
-    }
-}
-
-/* Loss of energy in a period, from the first and the last of the extremes that are a whole number of periods apart, and
-   the period from crossings of zero. */
-static void judge_wave(study *t, const double *way, int n)
-{
-    const double k = FSI_PI, theory = 2 * FSI_PI / sqrt(G * k * tanh(k * DEPTH));
-    double peak[64], zero[64];
-    int i, peaks = 1, zeros = 0, periods;
-    peak[0] = way[0];
-    for (i = 1; i < n - 1 && peaks < 64 && zeros < 64; i++) {
-        const int turns = (way[i] - way[i - 1]) * (way[i + 1] - way[i]) <= 0;
-        if (way[i] * way[i - 1] < 0) zero[zeros++] = (i - 1 + way[i - 1] / (way[i - 1] - way[i])) * t->dt;
-        if (turns && way[i] * peak[peaks - 1] < 0 && fabs(way[i]) > 0.25 * fabs(peak[peaks - 1])) peak[peaks++] = way[i];
-    }
-    periods = (peaks - 1) / 2 < (zeros - 1) / 2 ? (peaks - 1) / 2 : (zeros - 1) / 2;
-    if (periods < 1) return;
-    ex_figure(&t->app, "periods", "%.0f", periods);
-    ex_figure(&t->app, "loss", "%.3f", 1 - pow(peak[2 * periods] / peak[0], 2.0 / periods));
-    ex_figure(&t->app, "period_error", "%+.4f", (zero[2 * periods] - zero[0]) / (periods * theory) - 1);
-}
-
 static void run_wave(study *t)
 {
-    fsi_sph *s = make_box(t, DEPTH, 1.2);
+    fsi_sph *s = make_box(t, EX_DEPTH, 1.2);
     static double way[SAMPLES];
     int n = 1;
     settle(t, s);
-    raise_wave(s);
-    way[0] = moment(s, 0, 1) - 0.5;
+    ex_raise_wave(s->position, s->velocity, s->count);
+    way[0] = ex_moment(s->position, s->count, 0, 1) - 0.5;
     for (; n < SAMPLES && n * t->dt < t->seconds + 1e-9; n++) {
         advance(t, s);
-        way[n] = moment(s, 0, 1) - 0.5;
+        way[n] = ex_moment(s->position, s->count, 0, 1) - 0.5;
     }
-    judge_wave(t, way, n);
+    ex_judge_wave(&t->app, t->dt, way, n);
     finish(t, s);
 }
 
@@ -176,7 +107,7 @@ static void run_wave(study *t)
 static fsi_vec3 turn(fsi_vec3 p)
 {
     const double x = FSI_PI * (double)p.x, y = FSI_PI * (double)p.y;
-    return at(sin(x) * cos(y), -cos(x) * sin(y));
+    return ex_at(sin(x) * cos(y), -cos(x) * sin(y));
 }
 
 /* Amplitude of the vortex in the velocities [m/s]. */
@@ -211,16 +142,16 @@ static void run_patch(study *t)
     fsi_sph *s;
     double x0, y0, x = 1, y = 1;
     int i;
-    t->desc.gravity = at(0, 0);
+    t->desc.gravity = ex_at(0, 0);
     ex_check(&t->app, fsi_sph_create(&s, &t->desc));
-    ex_check(&t->app, fsi_sph_fill_sphere(s, at(0, 0), 1, at(0, 0), NULL));
-    for (i = 0; i < s->count; i++) s->velocity[i] = at((double)s->position[i].x, -(double)s->position[i].y);
-    x0 = moment(s, 0, 2);
-    y0 = moment(s, 1, 2);
+    ex_check(&t->app, fsi_sph_fill_sphere(s, ex_at(0, 0), 1, ex_at(0, 0), NULL));
+    for (i = 0; i < s->count; i++) s->velocity[i] = ex_at((double)s->position[i].x, -(double)s->position[i].y);
+    x0 = ex_moment(s->position, s->count, 0, 2);
+    y0 = ex_moment(s->position, s->count, 1, 2);
     while (x < 2 && s->time < 2) {
         advance(t, s);
-        x = sqrt(moment(s, 0, 2) / x0);
-        y = sqrt(moment(s, 1, 2) / y0);
+        x = sqrt(ex_moment(s->position, s->count, 0, 2) / x0);
+        y = sqrt(ex_moment(s->position, s->count, 1, 2) / y0);
     }
     ex_figure(&t->app, "stretched_at_s", "%.3f", s->time); /* 0.801 in theory */
     ex_figure(&t->app, "area", "%.3f", x * y);
@@ -233,7 +164,7 @@ int main(int argc, char **argv)
         { "pool", run_pool }, { "wave", run_wave }, { "vortex", run_vortex }, { "patch", run_patch }
     };
     study t;
-    double ms = 1000.0 / 60, support = 2, tolerance = 5e-4, xsph = 0.05, gravity = G;
+    double ms = 1000.0 / 60, support = 2, tolerance = 5e-4, xsph = 0.05, gravity = EX_G;
     const char *which = NULL;
     int k;
     memset(&t, 0, sizeof t);
@@ -260,7 +191,7 @@ int main(int argc, char **argv)
     t.desc.tolerance = (fsi_real)tolerance;
     if (tolerance < 5e-4) t.desc.max_iters = 2000;
     t.desc.xsph = (fsi_real)xsph;
-    t.desc.gravity = at(0, -gravity);
+    t.desc.gravity = ex_at(0, -gravity);
     t.dt = ms / 1000;
     if (!(t.seconds > 0)) t.seconds = 4;
     if (!which) which = "wave";

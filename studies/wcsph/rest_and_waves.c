@@ -3,7 +3,8 @@
 
    Motions in the plane whose end is known, and what the weakly compressible particles make of them:
       pool     a tank of 1 x 1 m at rest: kinetic energy over rho g H V, twice the height of the centre of mass, slope
-               of the pressure, distance of the first layer from walls and from its neighbours, means over the last quarter
+               of the pressure, distance of the first layer from walls and from its neighbours, means over the last
+               quarter
       wave     the first standing wave of a tank of 1 x 0.5 m, 0.05 m high: part of its energy lost in a period, and its
                period against linear theory; its height is read from the centre of mass, which moves to and fro with it
       patch    a free disc of 1 m, stretched at 1/s along x to twice its length: its area over what it was
@@ -14,11 +15,9 @@
    Parameters can be varied one at a time; docs/wcsph.md has the table. There are no pictures. */
 #define FSI_IMPLEMENTATION
 #include "../../examples/kit/kit.h"
+#include "../../examples/kit/rest_and_waves.h"
 #include "fsi_wcsph.h"
 
-#define G 9.81
-#define WAVE 0.05   /* its height [m] */
-#define DEPTH 0.5   /* of the water under it [m] */
 #define SAMPLES 8192
 
 typedef struct study {
@@ -29,12 +28,11 @@ typedef struct study {
     double cpu;
 } study;
 
-static fsi_vec3 at(double x, double y) { return fsi_v3((fsi_real)x, (fsi_real)y, 0); }
 static fsi_box3 box_of(double x0, double y0, double x1, double y1)
 {
     fsi_box3 box;
-    box.lo = at(x0, y0);
-    box.hi = at(x1, y1);
+    box.lo = ex_at(x0, y0);
+    box.hi = ex_at(x1, y1);
     return box;
 }
 
@@ -42,16 +40,12 @@ static fsi_box3 box_of(double x0, double y0, double x1, double y1)
 static fsi_wcsph *make_box(study *t, double length, double high, double wide, double room)
 {
     fsi_wcsph *s;
-    int i;
     t->desc.domain = box_of(0, 0, wide, room);
     t->desc.depth = (fsi_real)high;
     ex_check(&t->app, fsi_wcsph_create(&s, &t->desc));
-    ex_check(&t->app, fsi_wcsph_fill_box(s, box_of(0, 0, length, high), at(0, 0), NULL));
-    for (i = 0; i < s->count; i++) {
-        const double x = 2 * fmod(0.7548776662 * i, 1) - 1, y = 2 * fmod(0.5698402910 * i, 1) - 1;
-        s->position[i] = fsi_v3_add(s->position[i], at(x * t->shake / t->app.res, y * t->shake / t->app.res));
-    }
-    ex_check(&t->app, fsi_wcsph_settle_density(s, at(0, high)));
+    ex_check(&t->app, fsi_wcsph_fill_box(s, box_of(0, 0, length, high), ex_at(0, 0), NULL));
+    ex_shake(s->position, s->count, t->shake / t->app.res);
+    ex_check(&t->app, fsi_wcsph_settle_density(s, ex_at(0, high)));
     return s;
 }
 
@@ -72,36 +66,7 @@ static void finish(study *t, fsi_wcsph *s)
     fsi_wcsph_destroy(s);
 }
 
-/* Mean of x (axis 0) or y over the particles, of their squares for power 2. */
-static double moment(const fsi_wcsph *s, int axis, int power)
-{
-    double sum = 0;
-    int i;
-    for (i = 0; i < s->count; i++) {
-        const double x = (double)(axis ? s->position[i].y : s->position[i].x);
-        sum += power == 2 ? x * x : x;
-    }
-    return sum / s->count;
-}
-
 /* ---- the pool ------------------------------------------------------------------------------------------------- */
-
-/* Least squares slope of the pressure over height between 0.2 and 0.8 m, over -rho g. */
-static double pressure_slope(const fsi_wcsph *s)
-{
-    double n = 0, y = 0, p = 0, yy = 0, yp = 0;
-    int i;
-    for (i = 0; i < s->count; i++) {
-        const double h = (double)s->position[i].y, q = (double)s->pressure[i];
-        if (h < 0.2 || h > 0.8) continue;
-        n++;
-        y += h;
-        p += q;
-        yy += h * h;
-        yp += h * q;
-    }
-    return (n * yp - y * p) / (n * yy - y * y) / -((double)s->desc.density * G);
-}
 
 /* Mean pressure of the particles between 0.2 and 0.8 m over the hydrostatic one, the surface at `level`. */
 static double pressure_share(const fsi_wcsph *s, double level)
@@ -112,7 +77,7 @@ static double pressure_share(const fsi_wcsph *s, double level)
         const double h = (double)s->position[i].y;
         if (h < 0.2 || h > 0.8) continue;
         have += (double)s->pressure[i];
-        want += (double)s->desc.density * G * (level - h);
+        want += (double)s->desc.density * EX_G * (level - h);
     }
     return have / want;
 }
@@ -140,11 +105,14 @@ static void run_pool(study *t)
     if (!(t->seconds > 0)) t->seconds = 6;
     while (s->time < t->seconds - 1e-9) {
         advance(t, s);
-        if (s->time > 0.45 * t->seconds && s->time <= 0.5 * t->seconds) { early += 2 * moment(s, 1, 1); early_n++; }
+        if (s->time > 0.45 * t->seconds && s->time <= 0.5 * t->seconds) {
+            early += 2 * ex_moment(s->position, s->count, 1, 1);
+            early_n++;
+        }
         if (s->time < 0.75 * t->seconds) continue;
-        energy += s->stats.kinetic_energy / ((double)s->desc.density * G);
-        level += 2 * moment(s, 1, 1);
-        slope += pressure_slope(s);
+        energy += s->stats.kinetic_energy / ((double)s->desc.density * EX_G);
+        level += 2 * ex_moment(s->position, s->count, 1, 1);
+        slope += ex_pressure_slope(s->position, s->pressure, s->count, (double)s->desc.density);
         share += pressure_share(s, 1);
         floor_layer(s, &a, &b);
         off += a;
@@ -165,53 +133,19 @@ static void run_pool(study *t)
 
 /* ---- the wave ------------------------------------------------------------------------------------------------- */
 
-/* Moves the liquid as linear theory does at the crest: by WAVE cos(k x) at the surface, without changing volumes. */
-static void raise_wave(fsi_wcsph *s)
-{
-    const double k = FSI_PI, per = WAVE / sinh(k * DEPTH);
-    int i;
-    for (i = 0; i < s->count; i++) {
-        const double x = (double)s->position[i].x, y = (double)s->position[i].y;
-        s->position[i] = fsi_v3_add(s->position[i],
-            at(-per * cosh(k * y) * sin(k * x), per * sinh(k * y) * cos(k * x)));
-        s->velocity[i] = at(0, 0);
-    }
-}
-
-/* Loss of energy in a period, from the first and the last of the extremes that are a whole number of periods apart, and
-   the period from crossings of zero. */
-static void judge_wave(study *t, const double *way, int n)
-{
-    const double k = FSI_PI, theory = 2 * FSI_PI / sqrt(G * k * tanh(k * DEPTH));
-    double peak[64], zero[64];
-    int i, peaks = 1, zeros = 0, periods;
-    peak[0] = way[0];
-    for (i = 1; i < n - 1 && peaks < 64 && zeros < 64; i++) {
-        const int turns = (way[i] - way[i - 1]) * (way[i + 1] - way[i]) <= 0;
-        if (way[i] * way[i - 1] < 0) zero[zeros++] = (i - 1 + way[i - 1] / (way[i - 1] - way[i])) * t->dt;
-        if (turns && way[i] * peak[peaks - 1] < 0 && fabs(way[i]) > 0.25 * fabs(peak[peaks - 1]))
-            peak[peaks++] = way[i];
-    }
-    periods = (peaks - 1) / 2 < (zeros - 1) / 2 ? (peaks - 1) / 2 : (zeros - 1) / 2;
-    if (periods < 1) return;
-    ex_figure(&t->app, "periods", "%.0f", periods);
-    ex_figure(&t->app, "loss", "%.3f", 1 - pow(peak[2 * periods] / peak[0], 2.0 / periods));
-    ex_figure(&t->app, "period_error", "%+.4f", (zero[2 * periods] - zero[0]) / (periods * theory) - 1);
-}
-
 static void run_wave(study *t)
 {
-    fsi_wcsph *s = make_box(t, 1, DEPTH, 1, 1.2);
+    fsi_wcsph *s = make_box(t, 1, EX_DEPTH, 1, 1.2);
     static double way[SAMPLES];
     int n = 1;
     if (!(t->seconds > 0)) t->seconds = 4;
-    raise_wave(s);
-    way[0] = moment(s, 0, 1) - 0.5;
+    ex_raise_wave(s->position, s->velocity, s->count);
+    way[0] = ex_moment(s->position, s->count, 0, 1) - 0.5;
     for (; n < SAMPLES && n * t->dt < t->seconds + 1e-9; n++) {
         advance(t, s);
-        way[n] = moment(s, 0, 1) - 0.5;
+        way[n] = ex_moment(s->position, s->count, 0, 1) - 0.5;
     }
-    judge_wave(t, way, n);
+    ex_judge_wave(&t->app, t->dt, way, n);
     finish(t, s);
 }
 
@@ -222,17 +156,17 @@ static void run_patch(study *t)
     fsi_wcsph *s;
     double x0, y0, x = 1, y = 1;
     int i;
-    t->desc.gravity = at(0, 0);
+    t->desc.gravity = ex_at(0, 0);
     t->desc.speed = 2;
     ex_check(&t->app, fsi_wcsph_create(&s, &t->desc));
-    ex_check(&t->app, fsi_wcsph_fill_sphere(s, at(0, 0), 1, at(0, 0), NULL));
-    for (i = 0; i < s->count; i++) s->velocity[i] = at((double)s->position[i].x, -(double)s->position[i].y);
-    x0 = moment(s, 0, 2);
-    y0 = moment(s, 1, 2);
+    ex_check(&t->app, fsi_wcsph_fill_sphere(s, ex_at(0, 0), 1, ex_at(0, 0), NULL));
+    for (i = 0; i < s->count; i++) s->velocity[i] = ex_at((double)s->position[i].x, -(double)s->position[i].y);
+    x0 = ex_moment(s->position, s->count, 0, 2);
+    y0 = ex_moment(s->position, s->count, 1, 2);
     while (x < 2 && s->time < 2) {
         advance(t, s);
-        x = sqrt(moment(s, 0, 2) / x0);
-        y = sqrt(moment(s, 1, 2) / y0);
+        x = sqrt(ex_moment(s->position, s->count, 0, 2) / x0);
+        y = sqrt(ex_moment(s->position, s->count, 1, 2) / y0);
     }
     ex_figure(&t->app, "stretched_at_s", "%.3f", s->time); /* 0.801 in theory */
     ex_figure(&t->app, "area", "%.3f", x * y);
@@ -285,8 +219,8 @@ static void run_dam(study *t)
     for (i = 0; i < n; i++) most = fmax(most, median15(t, p, n, i));
     ex_figure(&t->app, "highest_over_pool_dx", "%.2f", (top - level) / dx);
     ex_figure(&t->app, "higher_than_3dx", "%.0f", above);
-    ex_figure(&t->app, "corner_median_rho_g_H", "%.2f", most / (1000 * G * high));
-    ex_figure(&t->app, "energy", "%.2e", s->stats.kinetic_energy / (1000 * G * level));
+    ex_figure(&t->app, "corner_median_rho_g_H", "%.2f", most / (1000 * EX_G * high));
+    ex_figure(&t->app, "energy", "%.2e", s->stats.kinetic_energy / (1000 * EX_G * level));
     finish(t, s);
 }
 
@@ -298,10 +232,10 @@ static fsi_mesh *make_square(study *t, double half)
     static const int e[8] = { 1, 0, 2, 1, 3, 2, 0, 3 }; /* the liquid is on their left */
     fsi_mesh_desc d = fsi_mesh_default_desc();
     fsi_mesh *m;
-    p[0] = at(-half, -half);
-    p[1] = at(half, -half);
-    p[2] = at(half, half);
-    p[3] = at(-half, half);
+    p[0] = ex_at(-half, -half);
+    p[1] = ex_at(half, -half);
+    p[2] = ex_at(half, half);
+    p[3] = ex_at(-half, half);
     d.context = &t->app.context;
     d.corners = 2;
     d.vertices = p;
@@ -321,7 +255,7 @@ static fsi_wcsph *make_pool_with(study *t, fsi_mesh *m, fsi_body *body, double d
     fsi_box3 box = box_of(0, 0, wide, level);
     ex_check(&t->app, fsi_mesh_mass(m, (fsi_real)density, 0, &mass));
     *body = fsi_body_from_mass(&mass);
-    body->force = at(0, -G * (double)body->mass);
+    body->force = ex_at(0, -EX_G * (double)body->mass);
     t->desc.domain = box_of(0, 0, wide, 2 * level);
     t->desc.depth = (fsi_real)level;
     ex_check(&t->app, fsi_wcsph_create(&s, &t->desc));
@@ -330,8 +264,8 @@ static fsi_wcsph *make_pool_with(study *t, fsi_mesh *m, fsi_body *body, double d
     body->pose.orientation = fsi_quat_from_axis_angle(fsi_v3(0, 0, 1), (fsi_real)angle);
     body->end = body->pose;
     ex_check(&t->app, fsi_wcsph_teleport_obstacle(s, 0));
-    ex_check(&t->app, fsi_wcsph_fill_box(s, box, at(0, 0), NULL));
-    ex_check(&t->app, fsi_wcsph_settle_density(s, at(0, level)));
+    ex_check(&t->app, fsi_wcsph_fill_box(s, box, ex_at(0, 0), NULL));
+    ex_check(&t->app, fsi_wcsph_settle_density(s, ex_at(0, level)));
     return s;
 }
 
@@ -346,7 +280,7 @@ static void run_square(study *t)
     fsi_mesh *m = make_square(t, side / 2);
     fsi_body body;
     fsi_wcsph *s = make_pool_with(t, m, &body, 1000 * t->density, wide, level,
-        at(wide / 2, level + side * (0.5 - t->density)), t->angle * FSI_PI / 180);
+        ex_at(wide / 2, level + side * (0.5 - t->density)), t->angle * FSI_PI / 180);
     double angle = 0, y = 0, n = 0, volume;
     if (!(t->seconds > 0)) t->seconds = 6;
     while (s->time < t->seconds - 1e-9) {
@@ -369,7 +303,7 @@ static void run_block(study *t)
     const double dx = 1.0 / t->app.res, side = 7 * dx, wide = 6 * side, level = 4 * side;
     fsi_mesh *m = make_square(t, side / 2);
     fsi_body body;
-    fsi_wcsph *s = make_pool_with(t, m, &body, 1100, wide, level, at(wide / 2, 2.5 * side), 0);
+    fsi_wcsph *s = make_pool_with(t, m, &body, 1100, wide, level, ex_at(wide / 2, 2.5 * side), 0);
     if (!(t->seconds > 0)) t->seconds = 6;
     while (s->time < t->seconds - 1e-9) {
         advance(t, s);
@@ -421,7 +355,7 @@ int main(int argc, char **argv)
     t.desc.context = &t.app.context;
     t.desc.dim = 2;
     t.desc.spacing = (fsi_real)(1.0 / t.app.res);
-    t.desc.gravity = at(0, -G);
+    t.desc.gravity = ex_at(0, -EX_G);
     t.desc.alpha = (fsi_real)alpha;
     t.desc.diffusion = (fsi_real)diffusion;
     t.desc.guard = (fsi_real)guard;

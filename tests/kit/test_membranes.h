@@ -47,17 +47,25 @@ TEST_FN void membrane_add_drop(front_shape *s, double x, double y, double z, dou
     }
 }
 
-/* In 2D: a pool as wide as the box of n cells, of depth h cells, its surface h + a cos(pi mode x/width). */
-TEST_FN void membrane_add_pool(front_shape *s, int n, double h, double a, int mode)
+/* In 2D: the segments of a closed line through the next `count` vertices. */
+TEST_FN void membrane_add_loop(front_shape *s, int count)
 {
-    const double dx = MEMBRANE_DX;
-    const int first = s->vertices, count = 2 * n + 3;
+    const int first = s->vertices;
     int i;
     front_room(s, count, count);
     for (i = 0; i < count; i++) {
         s->corner[2 * s->elements] = first + i;
         s->corner[2 * s->elements++ + 1] = first + (i + 1) % count;
     }
+}
+
+/* In 2D: a pool as wide as the box of n cells, of depth h cells, its surface h + a cos(pi mode x/width). */
+TEST_FN void membrane_add_pool(front_shape *s, int n, double h, double a, int mode)
+{
+    const double dx = MEMBRANE_DX;
+    const int count = 2 * n + 3;
+    int i;
+    membrane_add_loop(s, count);
     s->x[s->vertices++] = front_v3(0, 0, 0);
     for (i = 0; i <= 2 * n; i++)
         s->x[s->vertices++] = front_v3(0.5 * i * dx, (h + a * cos(FSI_PI * mode * i / (2 * n))) * dx, 0);

@@ -96,16 +96,12 @@ TEST_FN void membrane_add_dented_pool(front_shape *s, int n, double high, double
 {
     static double px[2][4000], py[2][4000];
     double slope;
-    const int first = s->vertices, arc = (int)((phi[0] + phi[1]) * r / 0.5 + 0.5);
+    const int arc = (int)((phi[0] + phi[1]) * r / 0.5 + 0.5);
     const int left = meniscus_trace(y, phi[0], r, l, x, px[0], py[0], near_wall ? &slope : NULL);
     const int right = meniscus_trace(y, phi[1], r, l, n - x, px[1], py[1], NULL), count = left + right + arc + 1;
     double dx = MEMBRANE_DX;
     int i;
-    front_room(s, count, count);
-    for (i = 0; i < count; i++) {
-        s->corner[2 * s->elements] = first + i;
-        s->corner[2 * s->elements++ + 1] = first + (i + 1) % count;
-    }
+    membrane_add_loop(s, count);
     s->x[s->vertices++] = front_v3(0, 0, 0);
     for (i = left - 1; i > 0; i--) s->x[s->vertices++] = front_v3((x - px[0][i]) * dx, (high + py[0][i]) * dx, 0);
     for (i = 0; i <= arc; i++) {
