@@ -1,5 +1,6 @@
 /* Liquid in a game: fsi_sph.h in frames of 1/60 s beside a paddle and three free bodies, and what a budget of sweeps
-   saves and costs. One thread. usage: bench_game [seconds of the pool at rest, default 10] [seconds of play, default 10]
+   saves and costs. One thread, CPU time.
+   usage: bench_game [seconds of the pool at rest, default 10] [seconds of play, default 10]
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
@@ -41,8 +42,8 @@ static void must(const game *g, fsi_status status)
 /* The half sides are x, y, z; in 2D a rectangle in the plane of x and y. */
 static fsi_mesh *make_box(const game *g, double x, double y, double z)
 {
-    static const int face[36] = { 0, 2, 3, 0, 3, 1, 4, 5, 7, 4, 7, 6, 0, 1, 5, 0, 5, 4, 2, 6, 7, 2, 7, 3, 0, 4, 6, 0, 6, 2,
-                                  1, 3, 7, 1, 7, 5 };
+    static const int face[36] = { 0, 2, 3, 0, 3, 1, 4, 5, 7, 4, 7, 6, 0, 1, 5, 0, 5, 4,
+                                  2, 6, 7, 2, 7, 3, 0, 4, 6, 0, 6, 2, 1, 3, 7, 1, 7, 5 };
     static const int edge[8] = { 1, 0, 3, 1, 2, 3, 0, 2 };
     const int plane = g->dim == 2;
     fsi_mesh_desc d = fsi_mesh_default_desc();
@@ -50,7 +51,8 @@ static fsi_mesh *make_box(const game *g, double x, double y, double z)
     fsi_mesh *mesh;
     int k;
     for (k = 0; k < 8; k++)
-        corner[k] = fsi_v3((fsi_real)(k & 1 ? x : -x), (fsi_real)(k & 2 ? y : -y), (fsi_real)(plane ? 0 : k & 4 ? z : -z));
+        corner[k] = fsi_v3((fsi_real)(k & 1 ? x : -x), (fsi_real)(k & 2 ? y : -y),
+            (fsi_real)(plane ? 0 : k & 4 ? z : -z));
     d.vertices = corner;
     d.vertex_count = plane ? 4 : 8;
     d.elements = plane ? edge : face;
@@ -63,7 +65,8 @@ static fsi_mesh *make_box(const game *g, double x, double y, double z)
 /* The height is y in 2D, else z. */
 static fsi_vec3 place(const game *g, double along, double across, double up)
 {
-    return g->dim == 2 ? fsi_v3((fsi_real)along, (fsi_real)up, 0) : fsi_v3((fsi_real)along, (fsi_real)across, (fsi_real)up);
+    return g->dim == 2 ? fsi_v3((fsi_real)along, (fsi_real)up, 0)
+                       : fsi_v3((fsi_real)along, (fsi_real)across, (fsi_real)up);
 }
 static double height(const game *g, fsi_vec3 x) { return (double)(g->dim == 2 ? x.y : x.z); }
 
@@ -135,7 +138,8 @@ static void push_cube(const game *g, solid *b)
     for (v = 0; v < b->mesh->vertex_count; v++) {
         const fsi_vec3 x = fsi_pose_point(b->body.pose, b->mesh->vertices[v]);
         const fsi_vec3 u = fsi_rigid_velocity(b->body.velocity, b->body.angular_velocity, b->body.pose.position, x);
-        const double at[3] = { (double)x.x, (double)x.y, (double)x.z }, top[3] = { (double)hi.x, (double)hi.y, (double)hi.z };
+        const double at[3] = { (double)x.x, (double)x.y, (double)x.z };
+        const double top[3] = { (double)hi.x, (double)hi.y, (double)hi.z };
         const double speed[3] = { (double)u.x, (double)u.y, (double)u.z };
         const double low[3] = { (double)g->paddle.body.pose.position.x + THICK / 2, 0, 0 };
         double f[3] = { 0, 0, 0 };
@@ -187,9 +191,9 @@ static void bench_frames(int dim, int particles, int budget)
         inside += fsi_sph_count_inside(g.s, NULL);
     }
     middle = median(ms, FRAMES);
-    printf("frames_%dd_%d_budget_%d %.2f ms  (p99 %.2f ms, %d particles, %.1f sweeps, mean compression %.4f, fastest %.1f m/s, "
-        "%d of %d frames degraded, %d inside)\n", dim, particles, budget, middle, ms[FRAMES * 99 / 100], g.particles,
-        sweeps / FRAMES, compression / FRAMES, fastest, degraded, FRAMES, inside);
+    printf("frames_%dd_%d_budget_%d %.2f ms  (p99 %.2f ms, %d particles, %.1f sweeps, mean compression %.4f, "
+        "fastest %.1f m/s, %d of %d frames degraded, %d inside)\n", dim, particles, budget, middle,
+        ms[FRAMES * 99 / 100], g.particles, sweeps / FRAMES, compression / FRAMES, fastest, degraded, FRAMES, inside);
     end(&g);
 }
 
@@ -207,8 +211,9 @@ static void bench_rest(int dim, int particles, int budget, double seconds)
     }
     for (i = 0; i < g.s->count; i++) after += height(&g, g.s->position[i]) / g.s->count;
     mass = 1000 * (double)g.s->particle_volume * g.s->count;
-    printf("rest_%dd_%d_budget_%d %.2f percent_of_height  (after %.0f s, kinetic energy of the last second at most %.1e of "
-        "rho g H V)\n", dim, particles, budget, 100 * (after / before - 1), seconds, energy / (mass * 9.81 * LEVEL));
+    printf("rest_%dd_%d_budget_%d %.2f percent_of_height  (after %.0f s, kinetic energy of the last second at most "
+        "%.1e of rho g H V)\n", dim, particles, budget, 100 * (after / before - 1), seconds,
+        energy / (mass * 9.81 * LEVEL));
     end(&g);
 }
 
@@ -224,14 +229,15 @@ static void bench_play(int dim, int particles, int budget, double seconds)
         along = fmax(-0.02, fmin(0.3, along + 0.1 * ((double)rand() / RAND_MAX - 0.5)));
         for (k = 0; k < CUBES; k++)
             if (rand() % 60 == 0)
-                g.cube[k].body.velocity = place(&g, 4.0 * rand() / RAND_MAX - 2, 4.0 * rand() / RAND_MAX - 2, 4.0 * rand() / RAND_MAX);
+                g.cube[k].body.velocity = place(&g, 4.0 * rand() / RAND_MAX - 2, 4.0 * rand() / RAND_MAX - 2,
+                    4.0 * rand() / RAND_MAX);
         frame(&g, along);
         fastest = fmax(fastest, g.s->stats.max_speed);
         inside += fsi_sph_count_inside(g.s, NULL);
     }
     lost = g.particles - g.s->count;
-    printf("play_%dd_%d_budget_%d %d inside_or_lost  (%.0f s, fastest %.1f m/s)\n", dim, particles, budget, inside + lost,
-        seconds, fastest);
+    printf("play_%dd_%d_budget_%d %d inside_or_lost  (%.0f s, fastest %.1f m/s)\n", dim, particles, budget,
+        inside + lost, seconds, fastest);
     end(&g);
 }
 
