@@ -1,10 +1,13 @@
 /* Liquid in a game: fsi_sph.h in frames of 1/60 s beside a paddle and three free bodies, and what a budget of sweeps
-   saves and costs. One thread, CPU time.
+   saves and costs; then the same dam by each of the liquids. One thread, CPU time.
    usage: bench_game [seconds of the pool at rest, default 10] [seconds of play, default 10]
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
+#include "../fsi_flip.h"
+#include "../fsi_levelset.h"
 #include "../fsi_sph.h"
+#include "../fsi_wcsph.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include "bench.h"
@@ -241,12 +244,66 @@ static void bench_play(int dim, int particles, int budget, double seconds)
     end(&g);
 }
 
+/* A second of a dam of half the tank's length, 0.6 m high: a frame, 1000 of its particles or cells, and a saved state. */
+enum { DAM_FRAMES = 60 };
+static void tell_dam(const char *name, double *ms, int count, size_t saved)
+{
+    const double middle = median(ms, DAM_FRAMES);
+    printf("dam_%s %.2f ms  (p99 %.2f ms, %d particles or liquid cells, %.3f ms a 1000, %.1f kB saved)\n", name, middle,
+        ms[DAM_FRAMES * 99 / 100], count, 1e3 * middle / count, 1e-3 * (double)saved);
+}
+
+#define BENCH_DAM(NAME, DESC, COUNT) \
+    static void bench_dam_##NAME(game *g, fsi_box3 dam) \
+    { \
+        fsi_##NAME##_desc d = fsi_##NAME##_default_desc(); \
+        fsi_##NAME *s; \
+        double ms[DAM_FRAMES]; \
+        size_t size = 0; \
+        int k; \
+        d.context = &g->context; \
+        DESC; \
+        must(g, fsi_##NAME##_create(&s, &d)); \
+        must(g, fsi_##NAME##_fill_box(s, dam, fsi_v3(0, 0, 0), NULL)); \
+        for (k = 0; k < DAM_FRAMES; k++) { \
+            const double start = bench_seconds(NULL); \
+            must(g, fsi_##NAME##_step(s, (fsi_real)FRAME)); \
+            ms[k] = 1e3 * (bench_seconds(NULL) - start); \
+        } \
+        (void)fsi_##NAME##_save(s, NULL, 0, &size); \
+        tell_dam(#NAME, ms, COUNT, size); \
+        fsi_##NAME##_destroy(s); \
+    }
+#define PARTICLES d.spacing = (fsi_real)0.04; d.depth = (fsi_real)0.6; d.domain.lo = fsi_v3(0, 0, 0); \
+    d.domain.hi = place(g, LONG, WIDE, HIGH)
+#define CELLS d.dx = (fsi_real)0.05; d.n[0] = 32; d.n[1] = 16; d.n[2] = 24
+BENCH_DAM(sph, PARTICLES, s->count)
+BENCH_DAM(wcsph, PARTICLES, s->count)
+BENCH_DAM(flip, CELLS, s->count)
+BENCH_DAM(levelset, CELLS, (int)(s->stats.volume / pow((double)d.dx, 3) + 0.5))
+
+static void bench_dams(void)
+{
+    game g;
+    fsi_box3 dam;
+    memset(&g, 0, sizeof g);
+    g.dim = 3;
+    g.context = fsi_default_context();
+    dam.lo = fsi_v3(0, 0, 0);
+    dam.hi = place(&g, LONG / 2, WIDE, 0.6);
+    bench_dam_sph(&g, dam);
+    bench_dam_wcsph(&g, dam);
+    bench_dam_flip(&g, dam);
+    bench_dam_levelset(&g, dam);
+}
+
 int main(int argc, char **argv)
 {
     static const int particles[3] = { 2000, 5000, 10000 }, budget[3] = { 0, 32, 16 };
     const double rest = argc > 1 ? atof(argv[1]) : 10, play = argc > 2 ? atof(argv[2]) : 10;
     int k, b;
     puts(fsi_build_info());
+    bench_dams();
     for (b = 0; b < 3; b++) {
         for (k = 0; k < 3; k++) bench_frames(3, particles[k], budget[b]);
         bench_frames(2, 5000, budget[b]);
