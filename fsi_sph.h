@@ -920,7 +920,21 @@ FSI_FN fsi__lane fsi__sph_pressure_of(fsi__lane lambda) { return lambda <= 1 ? 0
 
 /* Pair sums are made for blocks of ranks, whose records are in the cache when the rest of the pass reads them. */
 #define FSI__SPH_BLOCK 64
+#define FSI__SPH_AHEAD 8
 FSI_FN int fsi__sph_block_end(int i, int end) { return i + FSI__SPH_BLOCK < end ? i + FSI__SPH_BLOCK : end; }
+
+/* The walls of a rank are large: what a sweep reads of them, its head and the first contacts, is fetched some ranks
+   ahead. */
+FSI_FN void fsi__sph_fetch_wall(const fsi__sph_run *run, int i, int end)
+{
+    const int k = i + FSI__SPH_AHEAD;
+    const char *wall;
+    if (k >= end || run->slot[k] < 0) return;
+    wall = (const char *)&run->wall[run->slot[k]];
+    FSI__PREFETCH(wall);
+    FSI__PREFETCH(wall + 64);
+    FSI__PREFETCH(wall + 128);
+}
 
 /* Adds its part to the energy. */
 FSI__HOST_FN double fsi__sph_add_energy(const fsi__sph_run *run, double energy, int i, fsi__lane p, const fsi__lane4 *u,
@@ -952,6 +966,7 @@ static void fsi__sph_star_energy(fsi__sph_run *run, int chunk, int begin, int en
         const int k = (i - begin) % FSI__SPH_BLOCK;
         fsi__lane p;
         if (k == 0) fsi__sph_density_sums(run, run->z, i, fsi__sph_block_end(i, end), sum);
+        fsi__sph_fetch_wall(run, i, end);
         p = fsi__sph_pressure_of(fsi__sph_density_of(run, i, sum[k], &u, FSI__SPH_AT_U));
         energy = fsi__sph_add_energy(run, energy, i, p, &u, FSI__SPH_AT_U);
     }
@@ -972,6 +987,7 @@ static void fsi__sph_density(void *arg, int chunk, int begin, int end)
         const int k = (i - begin) % FSI__SPH_BLOCK;
         fsi__lane lambda, p;
         if (k == 0) fsi__sph_density_sums(run, z, i, fsi__sph_block_end(i, end), sum);
+        fsi__sph_fetch_wall(run, i, end);
         lambda = fsi__sph_density_of(run, i, sum[k], &run->uz[i], FSI__SPH_AT_Z);
         p = fsi__sph_pressure_of(lambda);
         energy = fsi__sph_add_energy(run, energy, i, p, &run->uz[i], FSI__SPH_AT_Z);
@@ -1144,6 +1160,7 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
         fsi__lane4 f, t;
         fsi__lane length;
         if (k == 0) fsi__sph_gradient_sums(run, i, fsi__sph_block_end(i, end), sum);
+        fsi__sph_fetch_wall(run, i, end);
         f = fsi__sph_pressure_from(run, sum[k]);
         if (run->slot[i] >= 0) {
             t = fsi__sph_wall_on(run, &run->wall[run->slot[i]], uz, run->zp[i].w);
@@ -1256,6 +1273,7 @@ static void fsi__sph_update(void *arg, int chunk, int begin, int end)
     int i;
     for (i = begin; i < end; i++) {
         fsi__lane4 *u = &run->u[i], *uz = &run->uz[i], y, t = run->step[i];
+        fsi__sph_fetch_wall(run, i, end);
 
         /* Step and extrapolation. */
         y.x = uz->x + omega * t.x;

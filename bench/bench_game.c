@@ -1,6 +1,6 @@
 /* Liquid in a game: fsi_sph.h in frames of 1/60 s beside a paddle and three free bodies, and what a budget of sweeps
    saves and costs; then the same dam by each of the liquids. One thread, CPU time.
-   usage: bench_game [seconds of the pool at rest, default 10] [seconds of play, default 10]
+   usage: bench_game [seconds of the pool at rest, default 10] [seconds of play, default 10] [only this budget]
    SPDX-License-Identifier: MIT */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
@@ -297,20 +297,29 @@ static void bench_dams(void)
     bench_dam_levelset(&g, dam);
 }
 
+static void bench_budget(int budget, double rest, double play)
+{
+    static const int particles[3] = { 2000, 5000, 10000 };
+    int k;
+    for (k = 0; k < 3; k++) bench_frames(3, particles[k], budget);
+    bench_frames(2, 5000, budget);
+    bench_rest(3, 5000, budget, rest);
+    bench_rest(2, 5000, budget, rest);
+    bench_play(3, 5000, budget, play);
+    bench_play(2, 5000, budget, play);
+}
+
 int main(int argc, char **argv)
 {
-    static const int particles[3] = { 2000, 5000, 10000 }, budget[3] = { 0, 32, 16 };
+    static const int budget[3] = { 0, 32, 16 };
     const double rest = argc > 1 ? atof(argv[1]) : 10, play = argc > 2 ? atof(argv[2]) : 10;
-    int k, b;
+    int b;
     puts(fsi_build_info());
-    bench_dams();
-    for (b = 0; b < 3; b++) {
-        for (k = 0; k < 3; k++) bench_frames(3, particles[k], budget[b]);
-        bench_frames(2, 5000, budget[b]);
-        bench_rest(3, 5000, budget[b], rest);
-        bench_rest(2, 5000, budget[b], rest);
-        bench_play(3, 5000, budget[b], play);
-        bench_play(2, 5000, budget[b], play);
+    if (argc > 3) {
+        bench_budget(atoi(argv[3]), rest, play);
+        return 0;
     }
+    bench_dams();
+    for (b = 0; b < 3; b++) bench_budget(budget[b], rest, play);
     return 0;
 }
