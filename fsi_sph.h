@@ -886,14 +886,17 @@ FSI__AVX2 FSI__NOINLINE static void fsi__sph_density_sums_avx2(const fsi__sph_ru
         sum[i - begin] = fsi__avx2_sum(all);
     }
 }
+#endif
 static void fsi__sph_density_sums(const fsi__sph_run *run, const fsi__record *z, int begin, int end, fsi__lane *sum)
 {
-    if (fsi__has_avx2()) fsi__sph_density_sums_avx2(run, z, begin, end, sum);
-    else fsi__sph_density_sums_plain(run, z, begin, end, sum);
-}
-#else
-#define fsi__sph_density_sums fsi__sph_density_sums_plain
+#if defined(FSI__AVX2)
+    if (fsi__has_avx2()) {
+        fsi__sph_density_sums_avx2(run, z, begin, end, sum);
+        return;
+    }
 #endif
+    fsi__sph_density_sums_plain(run, z, begin, end, sum);
+}
 
 /* s_B lambda_B at u. */
 static fsi__lane fsi__sph_wall_lambda(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u, int which)
@@ -1082,14 +1085,17 @@ FSI__AVX2 FSI__NOINLINE static void fsi__sph_gradient_sums_avx2(const fsi__sph_r
         _mm_storeu_ps(&sum[i - begin].x, fsi__avx2_sums(x, y, z, e));
     }
 }
+#endif
 static void fsi__sph_gradient_sums(const fsi__sph_run *run, int begin, int end, fsi__lane4 *sum)
 {
-    if (fsi__has_avx2()) fsi__sph_gradient_sums_avx2(run, begin, end, sum);
-    else fsi__sph_gradient_sums_plain(run, begin, end, sum);
-}
-#else
-#define fsi__sph_gradient_sums fsi__sph_gradient_sums_plain
+#if defined(FSI__AVX2)
+    if (fsi__has_avx2()) {
+        fsi__sph_gradient_sums_avx2(run, begin, end, sum);
+        return;
+    }
 #endif
+    fsi__sph_gradient_sums_plain(run, begin, end, sum);
+}
 
 /* Pressure of the neighbours as a displacement, from these sums: x, y, z [H]; w: their part of the diagonal. */
 FSI_FN fsi__lane4 fsi__sph_pressure_from(const fsi__sph_run *run, fsi__lane4 sum)
