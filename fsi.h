@@ -43,7 +43,7 @@
       FSI_STATIC           make everything private to this file
       FSI_REAL_FLOAT       fsi_real is float instead of double
       FSI_ASSERT(x)        bugs inside fsi only, never your data      default: nothing
-      FSI_NO_SIMD          plain C instead of SSE2 or AVX (same bits)
+      FSI_NO_SIMD          plain C instead of SSE2, AVX or AVX2 (same bits)
       FSI_LANES_DOUBLE     pair arithmetic in double instead of float (verification; about 3 times slower)
       FSI_ALLOW_FAST_MATH  build under -ffast-math all the same (no promise of determinism or of NaN checks)
       FSI_NO_OPTIMIZE      gcc -O0: leave fsi's own functions at -O0 too, to step through them (25 times slower).

@@ -106,6 +106,15 @@ typedef struct fsi__lane4 { fsi__lane x, y, z, w; } fsi__lane4;
 #endif
 #endif
 
+/* Loops that are also written for AVX2 are chosen at run time, so that plain -O2 has them: the same operations in the
+   same order, so the same bits. */
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(FSI_NO_SIMD) && !defined(FSI_LANES_DOUBLE) &&                 \
+    !defined(__CUDACC__) && !defined(__TINYC__)
+#include <immintrin.h>
+#define FSI__AVX2 __attribute__((target("avx2")))
+#define FSI__AVX2_FN static inline __attribute__((always_inline, unused, target("avx2")))
+#endif
+
 FSI__STRICT_FN_BEGIN
 
 /* A length as a coordinate, modulo the range. */
@@ -260,6 +269,54 @@ FSI_FN void fsi__f8_gather(const fsi__record *records, const int *index, const f
     }
 #endif
 }
+
+#if defined(FSI__AVX2)
+FSI_FN int fsi__has_avx2(void) { return __builtin_cpu_supports("avx2") != 0; }
+
+/* Records a and b: a in the low half. */
+FSI__AVX2_FN __m256 fsi__avx2_rows(const fsi__record *a, const fsi__record *b)
+{
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps((const float *)(const void *)a)),
+                                _mm_loadu_ps((const float *)(const void *)b), 1);
+}
+FSI__AVX2_FN __m256 fsi__avx2_apart(__m256 coordinate, int32_t at)
+{
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_castps_si256(coordinate), _mm256_set1_epi32(at)));
+}
+
+/* fsi__f8_gather. */
+FSI__AVX2_FN void fsi__avx2_gather(const fsi__record *records, const int *index, const fsi__record *at, __m256 *dx,
+                                   __m256 *dy, __m256 *dz, __m256 *w)
+{
+    const __m256 a = fsi__avx2_rows(records + index[0], records + index[4]),
+                 b = fsi__avx2_rows(records + index[1], records + index[5]),
+                 c = fsi__avx2_rows(records + index[2], records + index[6]),
+                 d = fsi__avx2_rows(records + index[3], records + index[7]);
+    const __m256 xy = _mm256_unpacklo_ps(a, b), zw = _mm256_unpackhi_ps(a, b), xy2 = _mm256_unpacklo_ps(c, d),
+                 zw2 = _mm256_unpackhi_ps(c, d);
+    *dx = fsi__avx2_apart(_mm256_shuffle_ps(xy, xy2, 0x44), at->x);
+    *dy = fsi__avx2_apart(_mm256_shuffle_ps(xy, xy2, 0xee), at->y);
+    *dz = fsi__avx2_apart(_mm256_shuffle_ps(zw, zw2, 0x44), at->z);
+    *w = _mm256_shuffle_ps(zw, zw2, 0xee);
+}
+
+/* fsi__f8_sum; and of four at once. */
+FSI__AVX2_FN __m128 fsi__avx2_halves(__m256 a)
+{
+    return _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+}
+FSI__AVX2_FN float fsi__avx2_sum(__m256 a)
+{
+    const __m128 t = fsi__avx2_halves(a), pair = _mm_add_ps(t, _mm_movehl_ps(t, t));
+    return _mm_cvtss_f32(_mm_add_ss(pair, _mm_shuffle_ps(pair, pair, 1)));
+}
+FSI__AVX2_FN __m128 fsi__avx2_sums(__m256 x, __m256 y, __m256 z, __m256 w)
+{
+    __m128 a = fsi__avx2_halves(x), b = fsi__avx2_halves(y), c = fsi__avx2_halves(z), d = fsi__avx2_halves(w);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    return _mm_add_ps(_mm_add_ps(a, c), _mm_add_ps(b, d));
+}
+#endif
 
 /* Eight vectors, by component, and their numbers w. */
 FSI_FN void fsi__f8_gather_four(const fsi__lane4 *from, const int *index, fsi__f8 *x, fsi__f8 *y, fsi__f8 *z,
@@ -661,7 +718,7 @@ typedef struct fsi__nb_runs {
 
 /* Candidates of one cell, relative to `at`. */
 typedef struct fsi__nb_tile {
-    float x[FSI__NB_TILE], y[FSI__NB_TILE], z[FSI__NB_TILE];
+    float x[FSI__NB_TILE], y[FSI__NB_TILE], z[FSI__NB_TILE]; /* behind `count` anything */
     int rank[FSI__NB_TILE];
     int hit[FSI__NB_TILE];
     int count;
@@ -946,6 +1003,49 @@ static int fsi__nb_exact(const fsi__nb_build *b, int i, int j)
     return fsi_v3_norm2(d) < b->radius2;
 }
 
+#if defined(FSI__AVX2)
+/* Eight lanes of which a mask chooses some: the chosen lanes in ascending order, four bits each from the lowest on; for
+   all masks, sixteen with the same high half in a row. */
+#define FSI__NB_CHOSEN(high)                                                                                           \
+    high, (high) << 4, (high) << 4 | 1, (high) << 8 | 0x10, (high) << 4 | 2, (high) << 8 | 0x20, (high) << 8 | 0x21,   \
+    (high) << 12 | 0x210, (high) << 4 | 3, (high) << 8 | 0x30, (high) << 8 | 0x31, (high) << 12 | 0x310,               \
+    (high) << 8 | 0x32, (high) << 12 | 0x320, (high) << 12 | 0x321, (high) << 16 | 0x3210
+static const uint32_t fsi__nb_chosen[256] = {
+    FSI__NB_CHOSEN(0u), FSI__NB_CHOSEN(4u), FSI__NB_CHOSEN(5u), FSI__NB_CHOSEN(0x54u), FSI__NB_CHOSEN(6u),
+    FSI__NB_CHOSEN(0x64u), FSI__NB_CHOSEN(0x65u), FSI__NB_CHOSEN(0x654u), FSI__NB_CHOSEN(7u), FSI__NB_CHOSEN(0x74u),
+    FSI__NB_CHOSEN(0x75u), FSI__NB_CHOSEN(0x754u), FSI__NB_CHOSEN(0x76u), FSI__NB_CHOSEN(0x764u),
+    FSI__NB_CHOSEN(0x765u), FSI__NB_CHOSEN(0x7654u) };
+#undef FSI__NB_CHOSEN
+
+/* Writes the ranks of the tile within the radius of point (x, y, z), `own` (-1: none) left out, and at most eight more
+   behind them. Returns how many; -1: some are so close to the radius that all are to be tested exactly. */
+FSI__AVX2 FSI__NOINLINE static int fsi__nb_hits_avx2(const fsi__nb_tile *tile, const float at[3], float sure,
+    float maybe, int own, int *list)
+{
+    const __m256 x = _mm256_set1_ps(at[0]), y = _mm256_set1_ps(at[1]), z = _mm256_set1_ps(at[2]),
+                 inner = _mm256_set1_ps(sure), outer = _mm256_set1_ps(maybe);
+    const __m256i shift = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
+    unsigned unsure = 0;
+    int k, *to = list;
+    for (k = 0; k < tile->count; k += 8) {
+        const __m256 dx = _mm256_sub_ps(_mm256_loadu_ps(tile->x + k), x),
+                     dy = _mm256_sub_ps(_mm256_loadu_ps(tile->y + k), y),
+                     dz = _mm256_sub_ps(_mm256_loadu_ps(tile->z + k), z);
+        const __m256 r2 = _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy)),
+                                        _mm256_mul_ps(dz, dz));
+        const __m256i rank = _mm256_loadu_si256((const __m256i *)(const void *)(tile->rank + k));
+        const unsigned there = tile->count - k < 8 ? (1u << (tile->count - k)) - 1 : 0xffu;
+        unsigned hit = (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(r2, outer, _CMP_LT_OQ)) & there;
+        unsure |= hit & ~(unsigned)_mm256_movemask_ps(_mm256_cmp_ps(r2, inner, _CMP_LT_OQ));
+        if ((unsigned)(own - k) < 8) hit &= ~(1u << (own - k));
+        _mm256_storeu_si256((__m256i *)(void *)to, _mm256_permutevar8x32_epi32(rank,
+            _mm256_srlv_epi32(_mm256_set1_epi32((int)fsi__nb_chosen[hit]), shift)));
+        to += __builtin_popcount(hit);
+    }
+    return unsure ? -1 : (int)(to - list);
+}
+#endif
+
 FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, fsi_vec3 at, int exact, int *list,
                             size_t m, size_t room)
 {
@@ -953,6 +1053,14 @@ FSI_API size_t fsi__nb_test(const fsi__nb_build *b, fsi__nb_tile *tile, int i, f
                 z = b->dim == 3 ? (float)(b->sorted[i].z - at.z) : 0.0f;
     const float sure = (float)b->radius2 * 0.99999f, maybe = (float)b->radius2 * 1.00001f;
     int k, n = tile->count, unsure = 0, *to;
+#if defined(FSI__AVX2)
+    if (!exact && m + (size_t)n + FSI_LANES <= room && fsi__has_avx2()) {
+        const float point[3] = { x, y, z };
+        const int own = i + tile->shift >= 0 ? i + tile->shift : -1;
+        const int hits = fsi__nb_hits_avx2(tile, point, sure, maybe, own, list + m);
+        if (hits >= 0) return m + (size_t)hits;
+    }
+#endif
 
     /* Squared distances in float; all are repeated exactly if one is close to the radius. */
     for (k = 0; k < n; k++) {

@@ -855,6 +855,49 @@ FSI_FN fsi__f8 fsi__sph_pair_density(const fsi__record *z, const int *list, cons
     return fsi__f8_mul(fsi__f8_mul(q, q), q);
 }
 
+/* sum_j (1-q_ij)^3 for ranks begin .. end-1, repeats of the rank behind its list included: sum[i - begin]. */
+FSI__NOINLINE static void fsi__sph_density_sums_plain(const fsi__sph_run *run, const fsi__record *z, int begin, int end,
+    fsi__lane *sum)
+{
+    int i, k;
+    for (i = begin; i < end; i++) {
+        const int *list = run->list + run->first[i], padded = fsi__padded(run->size[i]);
+        fsi__f8 all = fsi__f8_set(0);
+        for (k = 0; k < padded; k += FSI_LANES) all = fsi__f8_add(all, fsi__sph_pair_density(z, list + k, &z[i]));
+        sum[i - begin] = fsi__f8_sum(all);
+    }
+}
+#if defined(FSI__AVX2)
+FSI__AVX2 FSI__NOINLINE static void fsi__sph_density_sums_avx2(const fsi__sph_run *run, const fsi__record *z, int begin,
+    int end, fsi__lane *sum)
+{
+    const __m256 unit = _mm256_set1_ps((float)FSI__COORD_UNIT), one = _mm256_set1_ps(1), zero = _mm256_setzero_ps();
+    int i;
+    for (i = begin; i < end; i++) {
+        const int *list = run->list + run->first[i], *stop = list + fsi__padded(run->size[i]);
+        __m256 all = zero;
+        for (; list < stop; list += FSI_LANES) {
+            __m256 dx, dy, dz, w, r2, q;
+            fsi__avx2_gather(z, list, &z[i], &dx, &dy, &dz, &w);
+            r2 = _mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy)), _mm256_mul_ps(dz, dz));
+            q = _mm256_max_ps(_mm256_sub_ps(one, _mm256_mul_ps(_mm256_sqrt_ps(r2), unit)), zero);
+            all = _mm256_add_ps(all, _mm256_mul_ps(_mm256_mul_ps(q, q), q));
+        }
+        sum[i - begin] = fsi__avx2_sum(all);
+    }
+}
+#endif
+static void fsi__sph_density_sums(const fsi__sph_run *run, const fsi__record *z, int begin, int end, fsi__lane *sum)
+{
+#if defined(FSI__AVX2)
+    if (fsi__has_avx2()) {
+        fsi__sph_density_sums_avx2(run, z, begin, end, sum);
+        return;
+    }
+#endif
+    fsi__sph_density_sums_plain(run, z, begin, end, sum);
+}
+
 /* s_B lambda_B at u. */
 static fsi__lane fsi__sph_wall_lambda(const fsi__sph_run *run, const fsi__sph_wall *w, const fsi__lane4 *u, int which)
 {
@@ -868,20 +911,33 @@ static fsi__lane fsi__sph_wall_lambda(const fsi__sph_run *run, const fsi__sph_wa
     return lambda;
 }
 
-/* Of rank i, which u has moved to z[i]. */
-static fsi__lane fsi__sph_density_of(const fsi__sph_run *run, const fsi__record *z, int i, const fsi__lane4 *u,
-                                     int which)
+/* Of rank i, which u has moved to z[i]; sum: that of fsi__sph_density_sums. */
+static fsi__lane fsi__sph_density_of(const fsi__sph_run *run, int i, fsi__lane sum, const fsi__lane4 *u, int which)
 {
-    const int *list = run->list + run->first[i];
-    fsi__f8 sum = fsi__f8_set(0);
-    int k, size = run->size[i], padded = fsi__padded(size);
-    fsi__lane lambda;
-    for (k = 0; k < padded; k += FSI_LANES) sum = fsi__f8_add(sum, fsi__sph_pair_density(z, list + k, &z[i]));
-    lambda = (fsi__lane)run->im->kernel.peak * (fsi__f8_sum(sum) + (fsi__lane)(1 - (padded - size)));
+    const int repeats = fsi__padded(run->size[i]) - run->size[i];
+    const fsi__lane lambda = (fsi__lane)run->im->kernel.peak * (sum + (fsi__lane)(1 - repeats));
     return run->slot[i] >= 0 ? lambda + fsi__sph_wall_lambda(run, &run->wall[run->slot[i]], u, which) : lambda;
 }
 
 FSI_FN fsi__lane fsi__sph_pressure_of(fsi__lane lambda) { return lambda <= 1 ? 0 : lambda - 1; } /* NaN stays NaN */
+
+/* Pair sums are made for blocks of ranks, whose records are in the cache when the rest of the pass reads them. */
+#define FSI__SPH_BLOCK 64
+#define FSI__SPH_AHEAD 8
+FSI_FN int fsi__sph_block_end(int i, int end) { return i + FSI__SPH_BLOCK < end ? i + FSI__SPH_BLOCK : end; }
+
+/* The walls of a rank are large: what a sweep reads of them, its head and the first contacts, is fetched some ranks
+   ahead. */
+FSI_FN void fsi__sph_fetch_wall(const fsi__sph_run *run, int i, int end)
+{
+    const int k = i + FSI__SPH_AHEAD;
+    const char *wall;
+    if (k >= end || run->slot[k] < 0) return;
+    wall = (const char *)&run->wall[run->slot[k]];
+    FSI__PREFETCH(wall);
+    FSI__PREFETCH(wall + 64);
+    FSI__PREFETCH(wall + 128);
+}
 
 /* Adds its part to the energy. */
 FSI__HOST_FN double fsi__sph_add_energy(const fsi__sph_run *run, double energy, int i, fsi__lane p, const fsi__lane4 *u,
@@ -905,11 +961,16 @@ FSI_FN fsi__lane4 fsi__sph_star_of(const fsi__sph_run *run, int r)
 /* What the energy would be at x*, in bank 2. Coupled bodies have q there. */
 static void fsi__sph_star_energy(fsi__sph_run *run, int chunk, int begin, int end)
 {
+    fsi__lane sum[FSI__SPH_BLOCK];
     double energy = 0;
     int i;
     for (i = begin; i < end; i++) {
         const fsi__lane4 u = fsi__sph_star_of(run, i);
-        const fsi__lane p = fsi__sph_pressure_of(fsi__sph_density_of(run, run->z, i, &u, FSI__SPH_AT_U));
+        const int k = (i - begin) % FSI__SPH_BLOCK;
+        fsi__lane p;
+        if (k == 0) fsi__sph_density_sums(run, run->z, i, fsi__sph_block_end(i, end), sum);
+        fsi__sph_fetch_wall(run, i, end);
+        p = fsi__sph_pressure_of(fsi__sph_density_of(run, i, sum[k], &u, FSI__SPH_AT_U));
         energy = fsi__sph_add_energy(run, energy, i, p, &u, FSI__SPH_AT_U);
     }
     fsi__sph_put_sums_at(run, chunk, 2, energy, 0, 0, 0);
@@ -919,14 +980,19 @@ static void fsi__sph_density(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
     const fsi__record *z = run->outset == FSI__SPH_AT_GUESS || run->outset == FSI__SPH_AT_BOTH ? run->base : run->z;
+    fsi__lane sum[FSI__SPH_BLOCK];
     double energy = 0, compression = 0, most = 0;
     int i;
     if (run->due) fsi__sph_walls_range(run, chunk, begin, end);
     if (run->refresh) fsi__sph_refresh_walls(run, chunk, begin, end);
     for (i = begin; i < end && run->outset == FSI__SPH_AT_STAR; i++) run->u[i] = run->uz[i] = fsi__sph_star_of(run, i);
     for (i = begin; i < end; i++) {
-        const fsi__lane lambda = fsi__sph_density_of(run, z, i, &run->uz[i], FSI__SPH_AT_Z),
-                        p = fsi__sph_pressure_of(lambda);
+        const int k = (i - begin) % FSI__SPH_BLOCK;
+        fsi__lane lambda, p;
+        if (k == 0) fsi__sph_density_sums(run, z, i, fsi__sph_block_end(i, end), sum);
+        fsi__sph_fetch_wall(run, i, end);
+        lambda = fsi__sph_density_of(run, i, sum[k], &run->uz[i], FSI__SPH_AT_Z);
+        p = fsi__sph_pressure_of(lambda);
         energy = fsi__sph_add_energy(run, energy, i, p, &run->uz[i], FSI__SPH_AT_Z);
         run->lambda[i] = lambda;
         run->zp[i] = z[i];
@@ -958,26 +1024,94 @@ FSI_FN void fsi__sph_pair_gradient(const fsi__record *zp, const int *list, const
     sum->d = fsi__f8_add(sum->d, fsi__f8_mul(w, fsi__f8_add(mine, fsi__f8_if_greater(p, zero, its))));
 }
 
-/* Pressure of the neighbours on particle i as a displacement: x, y, z [H]; w: their part of the diagonal. */
+/* Parts of a pair in the diagonal, e: that of each, and more for each particle of it that is under pressure. */
+FSI_FN fsi__lane fsi__sph_pair_idle(const fsi__sph_run *run)
+{
+    return run->s->desc.full_diagonal ? 2 : (fsi__lane)FSI__SPH_PAIR_IDLE;
+}
+FSI_FN fsi__lane fsi__sph_pair_pressed(const fsi__sph_run *run)
+{
+    return run->s->desc.full_diagonal ? 0 : (fsi__lane)FSI__SPH_PAIR_PRESSED;
+}
+
+/* These sums for ranks begin .. end-1: x, y, z: f; w: e; sum[i - begin]. */
+FSI__NOINLINE static void fsi__sph_gradient_sums_plain(const fsi__sph_run *run, int begin, int end, fsi__lane4 *sum)
+{
+    const fsi__lane idle = fsi__sph_pair_idle(run), pressed = fsi__sph_pair_pressed(run);
+    int i, k;
+    for (i = begin; i < end; i++) {
+        const int *list = run->list + run->first[i], size = fsi__padded(run->size[i]);
+        const fsi__record *at = &run->zp[i];
+        const fsi__f8 self = fsi__f8_set(at->w), mine = fsi__f8_set(at->w > 0 ? idle + pressed : idle),
+                      its = fsi__f8_set(pressed);
+        fsi__lane_sums all;
+        all.x = all.y = all.z = all.d = fsi__f8_set(0);
+        for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_gradient(run->zp, list + k, at, self, mine, its, &all);
+        sum[i - begin].x = fsi__f8_sum(all.x);
+        sum[i - begin].y = fsi__f8_sum(all.y);
+        sum[i - begin].z = fsi__f8_sum(all.z);
+        sum[i - begin].w = fsi__f8_sum(all.d);
+    }
+}
+#if defined(FSI__AVX2)
+FSI__AVX2 FSI__NOINLINE static void fsi__sph_gradient_sums_avx2(const fsi__sph_run *run, int begin, int end,
+    fsi__lane4 *sum)
+{
+    const __m256 unit = _mm256_set1_ps((float)FSI__COORD_UNIT), one = _mm256_set1_ps(1), zero = _mm256_setzero_ps(),
+                 tiny = _mm256_set1_ps((float)(1e-6 / FSI__COORD_UNIT)),
+                 its = _mm256_set1_ps(fsi__sph_pair_pressed(run));
+    const float idle = fsi__sph_pair_idle(run), pressed = fsi__sph_pair_pressed(run);
+    int i;
+    for (i = begin; i < end; i++) {
+        const int *list = run->list + run->first[i], *stop = list + fsi__padded(run->size[i]);
+        const fsi__record *at = &run->zp[i];
+        const __m256 self = _mm256_set1_ps(at->w), mine = _mm256_set1_ps(at->w > 0 ? idle + pressed : idle);
+        __m256 x = zero, y = zero, z = zero, e = zero;
+        for (; list < stop; list += FSI_LANES) {
+            __m256 dx, dy, dz, p, r, q, w, f;
+            fsi__avx2_gather(run->zp, list, at, &dx, &dy, &dz, &p);
+            r = _mm256_sqrt_ps(_mm256_add_ps(_mm256_add_ps(_mm256_mul_ps(dx, dx), _mm256_mul_ps(dy, dy)),
+                                             _mm256_mul_ps(dz, dz)));
+            q = _mm256_max_ps(_mm256_sub_ps(one, _mm256_mul_ps(r, unit)), zero);
+            w = _mm256_and_ps(_mm256_cmp_ps(r, tiny, _CMP_GT_OQ),
+                              _mm256_div_ps(_mm256_mul_ps(q, q), _mm256_max_ps(r, tiny)));
+            f = _mm256_mul_ps(_mm256_add_ps(self, p), w);
+            x = _mm256_add_ps(x, _mm256_mul_ps(f, dx));
+            y = _mm256_add_ps(y, _mm256_mul_ps(f, dy));
+            z = _mm256_add_ps(z, _mm256_mul_ps(f, dz));
+            p = _mm256_and_ps(_mm256_cmp_ps(p, zero, _CMP_GT_OQ), its);
+            e = _mm256_add_ps(e, _mm256_mul_ps(w, _mm256_add_ps(mine, p)));
+        }
+        _mm_storeu_ps(&sum[i - begin].x, fsi__avx2_sums(x, y, z, e));
+    }
+}
+#endif
+static void fsi__sph_gradient_sums(const fsi__sph_run *run, int begin, int end, fsi__lane4 *sum)
+{
+#if defined(FSI__AVX2)
+    if (fsi__has_avx2()) {
+        fsi__sph_gradient_sums_avx2(run, begin, end, sum);
+        return;
+    }
+#endif
+    fsi__sph_gradient_sums_plain(run, begin, end, sum);
+}
+
+/* Pressure of the neighbours as a displacement, from these sums: x, y, z [H]; w: their part of the diagonal. */
+FSI_FN fsi__lane4 fsi__sph_pressure_from(const fsi__sph_run *run, fsi__lane4 sum)
+{
+    const fsi__lane scale = (fsi__lane)(3 * run->mu * run->im->kernel.peak);
+    sum.x = -scale * sum.x; /* f d has no unit: d and 1/r are both in coordinate steps */
+    sum.y = -scale * sum.y;
+    sum.z = -scale * sum.z;
+    sum.w = scale * sum.w * (fsi__lane)(1 / FSI__COORD_UNIT);
+    return sum;
+}
 static fsi__lane4 fsi__sph_pressure_on(const fsi__sph_run *run, int i)
 {
-    const int *list = run->list + run->first[i];
-    const fsi__record *at = &run->zp[i];
-    const fsi__lane scale = (fsi__lane)(3 * run->mu * run->im->kernel.peak);
-    const fsi__lane idle = run->s->desc.full_diagonal ? 2 : (fsi__lane)FSI__SPH_PAIR_IDLE,
-                    pressed = run->s->desc.full_diagonal ? 0 : (fsi__lane)FSI__SPH_PAIR_PRESSED;
-    const fsi__f8 zero = fsi__f8_set(0), self = fsi__f8_set(at->w),
-                  mine = fsi__f8_set(at->w > 0 ? idle + pressed : idle), its = fsi__f8_set(pressed);
-    fsi__lane_sums sum;
-    fsi__lane4 out;
-    int k, size = fsi__padded(run->size[i]);
-    sum.x = sum.y = sum.z = sum.d = zero;
-    for (k = 0; k < size; k += FSI_LANES) fsi__sph_pair_gradient(run->zp, list + k, at, self, mine, its, &sum);
-    out.x = -scale * fsi__f8_sum(sum.x); /* f d has no unit: d and 1/r are both in coordinate steps */
-    out.y = -scale * fsi__f8_sum(sum.y);
-    out.z = -scale * fsi__f8_sum(sum.z);
-    out.w = scale * fsi__f8_sum(sum.d) * (fsi__lane)(1 / FSI__COORD_UNIT);
-    return out;
+    fsi__lane4 sum;
+    fsi__sph_gradient_sums(run, i, i + 1, &sum);
+    return fsi__sph_pressure_from(run, sum);
 }
 
 /* What the walls add at u: boundary integral and contact (sph.md 4, 5). */
@@ -1022,13 +1156,18 @@ static void fsi__sph_gradient(void *arg, int chunk, int begin, int end)
 {
     fsi__sph_run *run = (fsi__sph_run *)arg;
     const fsi__lane omega = (fsi__lane)run->omega;
+    fsi__lane4 sum[FSI__SPH_BLOCK];
     double restart = 0, steps = 0, most = 0, corrections = 0;
     int i;
     for (i = begin; i < end; i++) {
         /* Pressure of the neighbours, and the walls (sph.md 4, 6). */
         const fsi__lane4 *uz = &run->uz[i], *u = &run->u[i], *star = &run->star[i];
-        fsi__lane4 f = fsi__sph_pressure_on(run, i), t;
+        const int k = (i - begin) % FSI__SPH_BLOCK;
+        fsi__lane4 f, t;
         fsi__lane length;
+        if (k == 0) fsi__sph_gradient_sums(run, i, fsi__sph_block_end(i, end), sum);
+        fsi__sph_fetch_wall(run, i, end);
+        f = fsi__sph_pressure_from(run, sum[k]);
         if (run->slot[i] >= 0) {
             t = fsi__sph_wall_on(run, &run->wall[run->slot[i]], uz, run->zp[i].w);
             f.x += t.x;
@@ -1140,6 +1279,7 @@ static void fsi__sph_update(void *arg, int chunk, int begin, int end)
     int i;
     for (i = begin; i < end; i++) {
         fsi__lane4 *u = &run->u[i], *uz = &run->uz[i], y, t = run->step[i];
+        fsi__sph_fetch_wall(run, i, end);
 
         /* Step and extrapolation. */
         y.x = uz->x + omega * t.x;
