@@ -137,7 +137,7 @@ typedef struct fsi__el_packed {
 /* The rows list[0 .. count - 1] of r (-1: an empty one), or its first `count`; dofs: unknowns. Errors: MEMORY. */
 FSI_API fsi_status fsi__el_pack(fsi__el_packed *p, fsi_context *context, const char *fn, const fsi__el_rows *r,
     const int *list, int count, int dofs);
-FSI_API void fsi__el_packed_free(fsi__el_packed *p, fsi_context *context);
+FSI_API void fsi__el_packed_free(fsi__el_packed *p, fsi_context *context); /* leaves it empty */
 
 /* The most handles of a body: all of them may reach one element. */
 #define FSI__EL_HANDLES 1000

@@ -1872,8 +1872,8 @@ static fsi_status fsi__frt_attempt(fsi__frt *t, fsi__fr_mesh *m, int window, int
 }
 
 /* The first lattice that leaves nothing thin; where none does, the one that leaves least; where nothing can be sewn,
-   any with more cells, then with whole pieces. Whether a window fits, in memory and beside one wall, is the same for all
-   its lattices: where an attempt has left little, it can be made again. */
+   any with more cells, then with whole pieces. Whether a window fits, in memory and beside one wall, is the same for
+   all its lattices: where an attempt has left little, it can be made again. */
 static fsi_status fsi__frt_change_window(fsi__frt *t, fsi__fr_mesh *m, int window, int pieces, const char *fn)
 {
     int i, attempt, fits = 1, left, best = -1, least = FSI__FRT_NONE, good = 0;

@@ -1447,8 +1447,8 @@ static void fsi__mb_look_at_rims(fsi__mb_run *run)
 /* Lines on bodies whose angle is below 180 degrees slide along them, by Young's law: on a vertex of the rim of the
    wetted part act the pull of the elements outside, the pressure p(x) of rest on them, and sigma cos(theta) along
    `rim`. Their sum along the body, across the line, is 0 where the angle is theta; the line moves by dt times it over
-   zeta and over what the pull changes by with the way, so that no step is too long, and by a quarter of an edge at most.
-   In the velocity solve lines stay on their bodies: it is places that slide. */
+   zeta and over what the pull changes by with the way, so that no step is too long, and by dx/8 at most. In the velocity
+   solve lines stay on their bodies: it is places that slide. */
 static void fsi__mb_find_slides(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
