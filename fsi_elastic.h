@@ -436,7 +436,6 @@ typedef struct fsi__el_member {
     int mesh_stale;
     double spacing;               /* of its contact points [m] */
     fsi__el_rows rows;            /* of the mesh's vertices, then of the contact points */
-    fsi__el_packed skin;          /* rows of the vertices that the surface was given by */
     int points;                   /* contact point k has row mesh->vertex_count + k */
     fsi_vec3 *moved;              /* mesh->source_count: scratch */
     int vertex_room;
@@ -529,26 +528,21 @@ static double fsi__el_phase(fsi__el_impl *im)
 
 /* ---- >>step: surfaces and their points ------------------------------------------------------------------------- */
 
-#define FSI__EL_GRAIN 1024     /* vertices of a surface a chunk: whole blocks of rows */
+#define FSI__EL_GRAIN 1024     /* vertices of a surface a chunk */
 
 static void fsi__el_move_range(void *arg, int chunk, int begin, int end)
 {
     const fsi__el_member *m = (const fsi__el_member *)arg;
-    double x[4 * FSI_LANES];
-    int v, l;
+    int v;
     (void)chunk;
-    for (v = begin; v < end; v += FSI_LANES) {
-        fsi__el_packed_points(&m->skin, v / FSI_LANES, x);
-        for (l = 0; l < FSI_LANES && v + l < end; l++)
-            if (m->mesh->source_vertex[v + l] >= 0) m->moved[v + l] = fsi__d3_real(fsi__d3_at(x + 4 * l));
-    }
+    for (v = begin; v < end; v++) if (m->mesh->source_vertex[v] >= 0)
+        m->moved[v] = fsi__d3_real(fsi__el_point(&m->rows, m->mesh->source_vertex[v], m->body.q));
 }
 
 /* Moves the mesh of a body's surface to the present q. */
 static fsi_status fsi__el_follow(fsi__el_member *m)
 {
     if (!m->mesh || !m->mesh_stale) return FSI_OK;
-    fsi__el_packed_load(&m->skin, m->body.q);
     fsi__parallel_work(m->body.context, m->mesh->source_count, FSI__EL_GRAIN,
         2.0 * m->rows.start[m->mesh->vertex_count], fsi__el_move_range, m);
     FSI__TRY(fsi_mesh_set(m->mesh, m->moved, m->mesh->source_count));
@@ -2122,7 +2116,6 @@ static void fsi__el_free_member(fsi__el_member *m, fsi_context *context)
     fsi__free(context, m->response, m->response_room, sizeof(double));
     fsi__free(context, m->coupling, m->coupling_room, sizeof(double));
     fsi__el_rows_free(&m->rows, context);
-    fsi__el_packed_free(&m->skin, context);
     fsi__el_rows_free(&m->joint, context);
     fsi_mesh_destroy(m->mesh);
     fsi__el_body_free(&m->body);
@@ -2249,8 +2242,6 @@ static fsi_status fsi__el_make_member(fsi_elastic *s, const char *fn, const fsi_
         if (!m->moved) return fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, m->vertex_room, "no memory for a surface");
         for (v = 0; v < m->mesh->vertex_count; v++)
             FSI__TRY(fsi__el_body_row(&m->body, &m->rows, fn, fsi__d3_of(m->mesh->vertices[v])));
-        FSI__TRY(fsi__el_pack(&m->skin, context, fn, &m->rows, m->mesh->source_vertex, m->mesh->source_count,
-            m->body.dofs));
         FSI__TRY(fsi__el_make_points(m, context, fn, d->contact_points));
         m->start = (double *)fsi__alloc(context, 6 * (size_t)m->points, sizeof(double));
         m->slot = (int *)fsi__alloc(context, (size_t)m->rows.count, sizeof(int));

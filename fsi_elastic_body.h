@@ -178,30 +178,43 @@ FSI_FN void fsi__el_packed_load(fsi__el_packed *p, const double *q)
     int i, c;
     for (i = 0; i < p->dofs; i++) for (c = 0; c < 4; c++) p->wide[4 * i + c] = c < 3 ? q[3 * i + c] : 0;
 }
-/* x = u q of the rows of a block, four numbers each: fsi__el_point, by ascending unknowns. */
-FSI_FN void fsi__el_packed_points(const fsi__el_packed *p, int block, double x[4 * FSI_LANES])
+/* x = u q of the rows of a block, four numbers each: fsi__el_point. r: the rows that were packed. */
+FSI_FN void fsi__el_packed_points(const fsi__el_packed *p, const fsi__el_rows *r, int block,
+    double x[4 * FSI__EL_BLOCK])
 {
-    fsi__four s[FSI_LANES], q;
+    fsi__four s[FSI__EL_BLOCK], q;
     int i, l;
     memset(s, 0, sizeof s);
-    for (i = p->start[block]; i < p->start[block + 1]; i++) {
-        const double *u = p->value + FSI_LANES * (size_t)i;
+    if (p->value) for (i = p->start[block]; i < p->start[block + 1]; i++) {
+        const double *u = p->value + FSI__EL_BLOCK * (size_t)i;
         fsi__four_keep(&q, p->wide + 4 * (size_t)p->dof[i]);
-        for (l = 0; l < FSI_LANES; l++) fsi__four_scaled(&s[l], &q, u[l]);
+        for (l = 0; l < FSI__EL_BLOCK; l++) fsi__four_scaled(&s[l], &q, u[l]);
+    } else for (l = 0; l < FSI__EL_BLOCK && FSI__EL_BLOCK * block + l < p->count; l++) {
+        const int row = FSI__EL_BLOCK * block + l;
+        for (i = r->start[row]; i < r->start[row + 1]; i++)
+            fsi__four_madd(&s[l], p->wide + 4 * (size_t)r->dof[i], r->value[i]);
     }
-    for (l = 0; l < FSI_LANES; l++) fsi__four_put(x + 4 * l, &s[l]);
+    for (l = 0; l < FSI__EL_BLOCK; l++) fsi__four_put(x + 4 * l, &s[l]);
 }
 /* force += u^T f of the rows of a block, row by row: fsi__el_push; four numbers a row, and an unknown. */
-FSI_FN void fsi__el_packed_push(const fsi__el_packed *p, int block, const double f[4 * FSI_LANES], double *force)
+FSI_FN void fsi__el_packed_push(const fsi__el_packed *p, const fsi__el_rows *r, int block,
+    const double f[4 * FSI__EL_BLOCK], double *force)
 {
-    fsi__four row[FSI_LANES], s;
+    fsi__four row[FSI__EL_BLOCK], s;
     int i, l;
-    for (l = 0; l < FSI_LANES; l++) fsi__four_get(&row[l], f + 4 * l);
-    for (i = p->start[block]; i < p->start[block + 1]; i++) {
-        const double *u = p->value + FSI_LANES * (size_t)i;
+    for (l = 0; l < FSI__EL_BLOCK; l++) fsi__four_get(&row[l], f + 4 * l);
+    if (p->value) for (i = p->start[block]; i < p->start[block + 1]; i++) {
+        const double *u = p->value + FSI__EL_BLOCK * (size_t)i;
         fsi__four_get(&s, force + 4 * (size_t)p->dof[i]);
-        for (l = 0; l < FSI_LANES; l++) fsi__four_scaled(&s, &row[l], u[l]);
+        for (l = 0; l < FSI__EL_BLOCK; l++) fsi__four_scaled(&s, &row[l], u[l]);
         fsi__four_put(force + 4 * (size_t)p->dof[i], &s);
+    } else for (l = 0; l < FSI__EL_BLOCK && FSI__EL_BLOCK * block + l < p->count; l++) {
+        const int at = FSI__EL_BLOCK * block + l;
+        for (i = r->start[at]; i < r->start[at + 1]; i++) {
+            fsi__four_get(&s, force + 4 * (size_t)r->dof[i]);
+            fsi__four_scaled(&s, &row[l], r->value[i]);
+            fsi__four_put(force + 4 * (size_t)r->dof[i], &s);
+        }
     }
 }
 

@@ -125,18 +125,20 @@ FSI_API fsi_status fsi__el_rows_element(fsi__el_rows *r, fsi_context *context, c
 FSI_API fsi_status fsi__el_rows_join(fsi__el_rows *r, fsi_context *context, const char *fn, const fsi__el_rows *from,
     int nodes, const int *node, const double *weight);
 
-/* Rows of width 1 as sums over all of them read them: in blocks of FSI_LANES rows that share a list of unknowns. Block
-   b has the entries start[b] .. start[b + 1] - 1; entry i belongs to unknown dof[i], and value[FSI_LANES * i + l] is
-   the coefficient of row FSI_LANES * b + l, 0 where that row lacks it. */
+/* Rows of width 1 as sums over all of them read them, in blocks of FSI__EL_BLOCK. With handles, where a row has dozens
+   of entries, those of a block share a list of unknowns: block b has the entries start[b] .. start[b + 1] - 1; entry i
+   belongs to unknown dof[i], and value[FSI__EL_BLOCK * i + l] is the coefficient of row FSI__EL_BLOCK * b + l, 0 where
+   that row lacks it. Rows of a few entries stay as they are: value is NULL. */
+#define FSI__EL_BLOCK 4 /* sums of as many rows fit into the registers of SSE2 */
 typedef struct fsi__el_packed {
     int count, dofs, *start, *dof; /* count: rows */
     double *value;
     double *wide;     /* the unknowns, four numbers each: fsi__el_packed_load */
     fsi__arena memory;
 } fsi__el_packed;
-/* The rows list[0 .. count - 1] of r (-1: an empty one), or its first `count`; dofs: unknowns. Errors: MEMORY. */
+/* All rows of r; dofs: unknowns; share: 1: they have handles. Errors: MEMORY. */
 FSI_API fsi_status fsi__el_pack(fsi__el_packed *p, fsi_context *context, const char *fn, const fsi__el_rows *r,
-    const int *list, int count, int dofs);
+    int dofs, int share);
 FSI_API void fsi__el_packed_free(fsi__el_packed *p, fsi_context *context); /* leaves it empty */
 
 /* The most handles of a body: all of them may reach one element. */
@@ -1162,70 +1164,70 @@ FSI_API void fsi__el_packed_free(fsi__el_packed *p, fsi_context *context)
 }
 
 /* The unknowns of a block of rows, ascending, to dof; used: 0 for each unknown, before and after. Returns how many. */
-static int fsi__el_list_block(const fsi__el_packed *p, const fsi__el_rows *r, const int *list, int block,
-    unsigned char *used, int *dof)
+static int fsi__el_list_block(const fsi__el_rows *r, int block, unsigned char *used, int *dof)
 {
-    const int begin = block * FSI_LANES, end = begin + FSI_LANES < p->count ? begin + FSI_LANES : p->count;
-    int n = 0, k, i;
-    for (k = begin; k < end; k++) {
-        const int row = list ? list[k] : k;
-        for (i = row < 0 ? 0 : r->start[row]; row >= 0 && i < r->start[row + 1]; i++) {
-            if (used[r->dof[i]]) continue;
-            used[r->dof[i]] = 1;
-            dof[n++] = r->dof[i];
-        }
+    const int begin = block * FSI__EL_BLOCK, end = begin + FSI__EL_BLOCK < r->count ? begin + FSI__EL_BLOCK : r->count;
+    int n = 0, i;
+    for (i = r->start[begin]; i < r->start[end]; i++) {
+        if (used[r->dof[i]]) continue;
+        used[r->dof[i]] = 1;
+        dof[n++] = r->dof[i];
     }
     qsort(dof, (size_t)n, sizeof(int), fsi__el_ascending);
     for (i = 0; i < n; i++) used[dof[i]] = 0;
     return n;
 }
 
-static void fsi__el_packed_layout(fsi__el_packed *p, size_t entries)
+static void fsi__el_packed_layout(fsi__el_packed *p, int blocks, size_t entries)
 {
     p->memory.used = 0;
-    p->value = (double *)fsi__take(&p->memory, FSI_LANES * entries, sizeof(double));
     p->wide = (double *)fsi__take(&p->memory, 4 * (size_t)p->dofs, sizeof(double));
-    p->start = (int *)fsi__take(&p->memory, (size_t)fsi__chunks(p->count, FSI_LANES) + 1, sizeof(int));
+    p->value = blocks ? (double *)fsi__take(&p->memory, FSI__EL_BLOCK * entries, sizeof(double)) : NULL;
+    p->start = (int *)fsi__take(&p->memory, (size_t)blocks + 1, sizeof(int));
     p->dof = (int *)fsi__take(&p->memory, entries, sizeof(int));
 }
 
-FSI_API fsi_status fsi__el_pack(fsi__el_packed *p, fsi_context *context, const char *fn, const fsi__el_rows *r,
-    const int *list, int count, int dofs)
+/* Block by block: its unknowns, then the coefficients of its rows. place: where each unknown has its entry. */
+static void fsi__el_fill_blocks(fsi__el_packed *p, const fsi__el_rows *r, int blocks, unsigned char *used, int *place)
 {
-    const int blocks = fsi__chunks(count, FSI_LANES);
+    int b, k, i;
+    for (b = 0, p->start[0] = 0; b < blocks; b++) {
+        p->start[b + 1] = p->start[b] + fsi__el_list_block(r, b, used, p->dof + p->start[b]);
+        for (i = p->start[b]; i < p->start[b + 1]; i++) place[p->dof[i]] = i;
+        for (k = 0; k < FSI__EL_BLOCK && b * FSI__EL_BLOCK + k < r->count; k++) {
+            const int row = b * FSI__EL_BLOCK + k;
+            for (i = r->start[row]; i < r->start[row + 1]; i++)
+                p->value[FSI__EL_BLOCK * (size_t)place[r->dof[i]] + (size_t)k] = r->value[i];
+        }
+    }
+}
+
+FSI_API fsi_status fsi__el_pack(fsi__el_packed *p, fsi_context *context, const char *fn, const fsi__el_rows *r,
+    int dofs, int share)
+{
+    const int blocks = share ? fsi__chunks(r->count, FSI__EL_BLOCK) : 0;
     unsigned char *used = (unsigned char *)fsi__alloc(context, (size_t)dofs, 1);
     int *dof = (int *)fsi__alloc(context, (size_t)dofs, sizeof(int)); /* of a block; then where each has its entry */
     size_t entries = 0;
-    int b, k, i;
+    int b;
     memset(p, 0, sizeof *p);
-    p->count = count;
+    p->count = r->count;
     p->dofs = dofs;
     if (used && dof) {
         memset(used, 0, (size_t)dofs);
-        for (b = 0; b < blocks; b++) entries += (size_t)fsi__el_list_block(p, r, list, b, used, dof);
-        fsi__el_packed_layout(p, entries);
+        for (b = 0; b < blocks; b++) entries += (size_t)fsi__el_list_block(r, b, used, dof);
+        fsi__el_packed_layout(p, blocks, entries);
         if (entries < 2000000000u) (void)fsi__arena_reserve(context, &p->memory, p->memory.used);
-        fsi__el_packed_layout(p, entries);
+        fsi__el_packed_layout(p, blocks, entries);
     }
-
-    /* Block by block: its unknowns, then the coefficients of its rows. */
-    if (p->memory.base) {
-        memset(p->value, 0, FSI_LANES * entries * sizeof(double));
-        for (b = 0, p->start[0] = 0; b < blocks; b++) {
-            const int end = b + 1 < blocks ? FSI_LANES : count - b * FSI_LANES;
-            p->start[b + 1] = p->start[b] + fsi__el_list_block(p, r, list, b, used, p->dof + p->start[b]);
-            for (i = p->start[b]; i < p->start[b + 1]; i++) dof[p->dof[i]] = i;
-            for (k = 0; k < end; k++) {
-                const int row = list ? list[b * FSI_LANES + k] : b * FSI_LANES + k;
-                for (i = row < 0 ? 0 : r->start[row]; row >= 0 && i < r->start[row + 1]; i++)
-                    p->value[FSI_LANES * (size_t)dof[r->dof[i]] + (size_t)k] = r->value[i];
-            }
-        }
+    if (p->memory.base && share) {
+        memset(p->value, 0, FSI__EL_BLOCK * entries * sizeof(double));
+        fsi__el_fill_blocks(p, r, blocks, used, dof);
     }
     fsi__free(context, used, (size_t)dofs, 1);
     fsi__free(context, dof, (size_t)dofs, sizeof(int));
-    return p->memory.base ? FSI_OK : fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, count, "no memory for %d rows",
-                                               count);
+    return p->memory.base ? FSI_OK : fsi__fail(context, FSI_ERROR_MEMORY, fn, -1, r->count, "no memory for %d rows",
+                                               r->count);
 }
 
 FSI__COLD_END

@@ -160,12 +160,12 @@ typedef struct fsi__im_job {
 static void fsi__im_spread_range(void *arg, int chunk, int begin, int end)
 {
     const fsi__im_job *job = (const fsi__im_job *)arg;
-    double x[4 * FSI_LANES];
+    double x[4 * FSI__EL_BLOCK];
     int p, l;
     (void)chunk;
-    for (p = begin; p < end; p += FSI_LANES) {
-        fsi__el_packed_points(&job->body->packed, p / FSI_LANES, x);
-        for (l = 0; l < FSI_LANES && p + l < end; l++) job->out[p + l] = fsi__d3_real(fsi__d3_at(x + 4 * l));
+    for (p = begin; p < end; p += FSI__EL_BLOCK) {
+        fsi__el_packed_points(&job->body->packed, &job->body->rows, p / FSI__EL_BLOCK, x);
+        for (l = 0; l < FSI__EL_BLOCK && p + l < end; l++) job->out[p + l] = fsi__d3_real(fsi__d3_at(x + 4 * l));
     }
 }
 
@@ -251,13 +251,13 @@ static void fsi__im_gather_range(void *arg, int chunk, int begin, int end)
     const fsi__im_job *job = (const fsi__im_job *)arg;
     const fsi__el_packed *rows = &job->body->packed;
     const double *mass = job->s->mass + job->body->first;
-    double *part = job->body->part + 4 * (size_t)rows->dofs * (size_t)chunk, f[4 * FSI_LANES] = { 0 };
+    double *part = job->body->part + 4 * (size_t)rows->dofs * (size_t)chunk, f[4 * FSI__EL_BLOCK] = { 0 };
     int p, l;
     memset(part, 0, 4 * (size_t)rows->dofs * sizeof(double));
-    for (p = begin; p < end; p += FSI_LANES) {
-        for (l = 0; l < FSI_LANES && p + l < end; l++)
+    for (p = begin; p < end; p += FSI__EL_BLOCK) {
+        for (l = 0; l < FSI__EL_BLOCK && p + l < end; l++)
             fsi__d3_put(f + 4 * l, fsi__d3_scale(fsi__d3_of(job->in[p + l]), mass[p + l]));
-        fsi__el_packed_push(rows, p / FSI_LANES, f, part);
+        fsi__el_packed_push(rows, &job->body->rows, p / FSI__EL_BLOCK, f, part);
     }
 }
 
@@ -730,7 +730,7 @@ static fsi_status fsi__im_make_body(fsi__immersed *s, int k, const char *fn, dou
     FSI__TRY(status);
     if (o->count == 0) return fsi__fail(s->context, FSI_ERROR_MESH, fn, o->id, 0,
         "body %d is smaller than dx/2: it has no particle", o->id);
-    FSI__TRY(fsi__im_told(s, fsi__el_pack(&o->packed, s->elastic->context, fn, &o->rows, NULL, o->count, b->dofs)));
+    FSI__TRY(fsi__im_told(s, fsi__el_pack(&o->packed, s->elastic->context, fn, &o->rows, b->dofs, b->reduced)));
     s->count += o->count;
 
     /* One block. */

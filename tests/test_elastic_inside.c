@@ -141,29 +141,30 @@ static void test_no_region_is_empty(void)
     }
 }
 
-/* Rows in blocks give the points, and the sums of forces, of the rows one by one, all of them or a list of some: to the
-   bit with handles, whose unknowns ascend in each row, to rounding without. */
+/* Rows in blocks give the points, and the sums of forces, of the rows one by one, to the bit. */
 static void test_rows_in_blocks_are_the_same_rows(void)
 {
-    int full, listed, k, i, l;
-    for (full = 0; full < 2; full++) for (listed = 0; listed < 2; listed++) {
+    int full, k, i, l;
+    for (full = 0; full < 2; full++) {
         block b = block_make(7, 5, 3, 0.05);
         world w = world_of(3);
         const fsi__el_member *m;
         const fsi__el_rows *r;
         fsi__el_packed p;
-        double *one, *wide, x[4 * FSI_LANES], f[4 * FSI_LANES], off = 0;
-        int list[45], n, c;
+        double *one, *wide, x[4 * FSI__EL_BLOCK], f[4 * FSI__EL_BLOCK];
+        int wrong = 0;
         w.body.handles = full ? 0 : 6;
         if (!world_begin(&w)) return;
         world_add(&w, &b);
         world_run(&w, 1.0 / 60, 3);
         m = &fsi__el_of(w.s)->member[0];
-        r = &m->rows;
-        n = listed ? 45 : m->mesh->vertex_count - 3;
-        for (k = 0; k < 45; k++) list[k] = k % 7 == 3 ? -1 : 17 * k % r->count;
-        CHECK(n > 40 && n % FSI_LANES > 0);
-        CHECK(fsi__el_pack(&p, w.s->context, "test", r, listed ? list : NULL, n, m->body.dofs) == FSI_OK);
+        r = &m->body.anchor; /* empty so far */
+        for (k = 0; k < 43; k++)
+            CHECK(fsi__el_body_row(&fsi__el_of(w.s)->member[0].body, &fsi__el_of(w.s)->member[0].body.anchor, "test",
+                fsi__d3_make(0.008 * k, 0.005 * k, 0.002 * (k % 7))) == FSI_OK);
+        CHECK(r->count == 43 && r->count % FSI__EL_BLOCK > 0);
+        CHECK(fsi__el_pack(&p, w.s->context, "test", r, m->body.dofs, m->body.reduced) == FSI_OK);
+        CHECK(m->body.reduced == !full && (p.value == NULL) == full);
         one = (double *)calloc((size_t)m->body.dofs, 7 * sizeof(double));
         if (!one) return;
         wide = one + 3 * m->body.dofs;
@@ -171,20 +172,19 @@ static void test_rows_in_blocks_are_the_same_rows(void)
         /* Points; forces of every row. */
         fsi__el_packed_load(&p, m->body.q);
         memset(f, 0, sizeof f);
-        for (k = 0; k < n; k += FSI_LANES) {
-            fsi__el_packed_points(&p, k / FSI_LANES, x);
-            for (l = 0; l < FSI_LANES && k + l < n; l++) {
-                const int row = listed ? list[k + l] : k + l;
+        for (k = 0; k < r->count; k += FSI__EL_BLOCK) {
+            fsi__el_packed_points(&p, r, k / FSI__EL_BLOCK, x);
+            for (l = 0; l < FSI__EL_BLOCK && k + l < r->count; l++) {
                 const fsi__d3 by = fsi__d3_make(k + 1, sin(k + l), 1.0 / (l + 1));
-                const fsi__d3 at = row < 0 ? fsi__d3_zero() : fsi__el_point(r, row, m->body.q);
-                for (c = 0; c < 3; c++) off = fmax(off, fabs(fsi__d3_axis(at, c) - x[4 * l + c]));
+                const fsi__d3 at = fsi__el_point(r, k + l, m->body.q);
+                wrong += memcmp(&at, x + 4 * l, sizeof at) != 0;
                 fsi__d3_put(f + 4 * l, by);
-                if (row >= 0) fsi__el_push(r, row, by, one);
+                fsi__el_push(r, k + l, by, one);
             }
-            fsi__el_packed_push(&p, k / FSI_LANES, f, wide);
+            fsi__el_packed_push(&p, r, k / FSI__EL_BLOCK, f, wide);
         }
-        for (i = 0; i < m->body.dofs; i++) off = fmax(off, differs(one + 3 * i, wide + 4 * i, 3) / n);
-        CHECK(off <= (full ? 1e-14 : 0));
+        for (i = 0; i < m->body.dofs; i++) wrong += memcmp(one + 3 * i, wide + 4 * i, 3 * sizeof(double)) != 0;
+        CHECK(wrong == 0);
         free(one);
         fsi__el_packed_free(&p, w.s->context);
         world_end(&w);
