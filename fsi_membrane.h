@@ -110,8 +110,9 @@ typedef struct fsi_membrane_desc {
                                     Not owned, must live as long as it stands here. Its bodies are outside of the liquid
                                     when it is made, in air: liquid meets them with its surface. No trees; not between
                                     fsi_rigid_begin_step and end_step; desc.substeps is not used; default NULL */
-    const fsi_real *body_angle;  /* contact angle, in the liquid, at each body of world: world->count numbers, 10 to 180
-                                    [degrees], read in each step. Not owned; default NULL: 180 */
+    const fsi_real *body_angle;  /* contact angle, in the liquid, at each body of world: world->count numbers (more
+                                    once bodies are added), 10 to 180 [degrees], read in each step. Not owned; default
+                                    NULL: 180 */
     int reserve;                 /* elements to make room for; default 0 */
 } fsi_membrane_desc;
 FSI_API fsi_membrane_desc fsi_membrane_default_desc(void); /* fills every field */
@@ -203,7 +204,8 @@ FSI_API const fsi_error *fsi_membrane_error(const fsi_membrane *s);
 FSI_API fsi_status fsi_membrane_save(const fsi_membrane *s, void *buffer, size_t capacity, size_t *size);
 /* Takes a state that a simulator with the same dim, n, dx, origin and attribute_count wrote. Errors: COOKIE, ARGUMENT,
    FORMAT, MESH, LIMIT, MEMORY; nothing has changed then. desc stays as it is, pressure too until the next step. The
-   bodies of desc.world are not in the state: load the world beside it. */
+   bodies of desc.world and their angles are not in the state: load the world beside it, and put desc.body_angle
+   back. */
 FSI_API fsi_status fsi_membrane_load(fsi_membrane *s, const void *buffer, size_t size);
 /* Hash of the state. Equal after equal steps, for any number of threads. */
 FSI_API uint64_t fsi_membrane_hash(const fsi_membrane *s);
@@ -301,7 +303,7 @@ typedef struct fsi__mb_impl {
 typedef struct fsi__mb_piece {
     fsi__d3 force;             /* sum of f; then c, which makes this sum 0 */
     double spread[9];          /* sum of g n^T */
-    double surface, depth;     /* p_0 [Pa]; s: 1: it lies on a wall or a body, 0: it flies */
+    double surface, heavy;     /* p_0 [Pa]; s: 1: it lies on a wall or a body, which bears it; 0: it flies */
     double pull, weight;       /* sums of -(f + s rho (g.x) g).g and of g.g, whose quotient is p_0 */
 } fsi__mb_piece;
 
@@ -1390,12 +1392,12 @@ static void fsi__mb_find_rest(fsi__mb_run *run)
     int i, p, a;
     memset(run->piece, 0, (size_t)f->piece_count * sizeof *run->piece);
     for (i = 0; i < f->vertex_count; i++)
-        if (run->touch[i] >= 0 || run->held[i] & (FSI__MB_IDLE | FSI__MB_LINE)) run->piece[run->piece_of[i]].depth = 1;
+        if (run->touch[i] >= 0 || run->held[i] & (FSI__MB_IDLE | FSI__MB_LINE)) run->piece[run->piece_of[i]].heavy = 1;
 
     /* Sums of products and of weights, of free vertices with tension; p_0. */
     for (i = 0; i < f->vertex_count; i++) {
         fsi__mb_piece *piece = &run->piece[run->piece_of[i]];
-        const double deep = piece->depth * fsi__d3_dot(fall, fsi__d3_diff(f->position[i], run->s->grid->origin));
+        const double deep = piece->heavy * fsi__d3_dot(fall, fsi__d3_diff(f->position[i], run->s->grid->origin));
         for (a = 0; a < f->dim && run->touch[i] < 0; a++) {
             const double g = run->g[3 * i + a];
             if (run->held[i] & (FSI__MB_IDLE | 1 << a)) continue;
@@ -1410,7 +1412,7 @@ static void fsi__mb_find_rest(fsi__mb_run *run)
 /* p(x) of a piece. */
 static double fsi__mb_rest_pressure(const fsi__mb_run *run, int piece, fsi_vec3 x)
 {
-    return run->piece[piece].surface + run->piece[piece].depth * (double)run->s->desc.density
+    return run->piece[piece].surface + run->piece[piece].heavy * (double)run->s->desc.density
         * fsi__d3_dot(fsi__mb_gravity(run->s), fsi__d3_diff(x, run->s->grid->origin));
 }
 
@@ -1444,11 +1446,21 @@ static void fsi__mb_look_at_rims(fsi__mb_run *run)
     }
 }
 
+/* The part of v along the walls that hold a vertex. */
+static fsi__d3 fsi__mb_along_walls(const fsi__mb_run *run, int i, fsi__d3 v)
+{
+    double q[3];
+    int a;
+    fsi__d3_put(q, v);
+    for (a = 0; a < run->s->dim; a++) if (run->held[i] >> a & 1) q[a] = 0;
+    return fsi__d3_at(q);
+}
+
 /* Lines on bodies whose angle is below 180 degrees slide along them, by Young's law: on a vertex of the rim of the
    wetted part act the pull of the elements outside, the pressure p(x) of rest on them, and sigma cos(theta) along
    `rim`. Their sum along the body, across the line, is 0 where the angle is theta; the line moves by dt times it over
-   zeta and over what the pull changes by with the way, so that no step is too long, and by dx/8 at most. In the velocity
-   solve lines stay on their bodies: it is places that slide. */
+   zeta and over what the pull changes by with the way, so that no step is too long, and by dx/8 at most. In the
+   velocity solve lines stay on their bodies: it is places that slide. */
 static void fsi__mb_find_slides(fsi__mb_run *run)
 {
     const fsi_front *f = run->s->front;
@@ -1462,11 +1474,11 @@ static void fsi__mb_find_slides(fsi__mb_run *run)
     for (i = 0; i < f->vertex_count; i++) {
         const fsi__d3 g = fsi__d3_at(run->slide + 3 * i);
         fsi__d3_put(run->slide + 3 * i, fsi__d3_zero());
-        length = fsi__d3_norm(fsi__d3_at(run->rim + 3 * i));
+        length = fsi__d3_norm(fsi__mb_along_walls(run, i, fsi__d3_at(run->rim + 3 * i)));
         if (run->touch[i] < 0 || !run->body[run->touch[i]].wetting || !(run->b[i] > 0) || !(length > 0)) continue;
         if (fsi__mb_nearest_body(run, f->position[i], FSI__MB_CLOSE * (double)run->s->desc.dx, &d, &n) < 0) continue;
         along = fsi__d3_at(run->rim + 3 * i);
-        along = fsi__d3_madd(along, -fsi__d3_dot(along, n), n);
+        along = fsi__mb_along_walls(run, i, fsi__d3_madd(along, -fsi__d3_dot(along, n), n));
         along = fsi__d3_scale(along, 1 / fmax(fsi__d3_norm(along), 1e-6 * length));
         pull = fsi__d3_madd(fsi__d3_at(run->f + 3 * i), fsi__mb_rest_pressure(run, run->piece_of[i], f->position[i]),
             g);
@@ -1519,7 +1531,7 @@ static void fsi__mb_balance(fsi__mb_run *run)
             double more;
             if (run->held[i] & (FSI__MB_IDLE | 1 << a)) continue;
             more = fsi__mb_rest_pressure(run, piece, f->position[i]) * run->g[3 * i + a] - run->b[i]
-                - run->piece[piece].depth * fall * (run->own[a][i] + run->lump[a][i]);
+                - run->piece[piece].heavy * fall * (run->own[a][i] + run->lump[a][i]);
             run->f[3 * i + a] += more;
             run->balance[a] += more;
         }

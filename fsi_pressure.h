@@ -1087,7 +1087,8 @@ typedef struct fsi__mg_job {
     const float *own, *other;      /* rows that are relaxed, and those beside them */
     float *out, weight, faces;     /* faces: of a cell */
     int first;                     /* segment that the range counts from */
-    float plain[3], most;          /* of the finer level: a along each axis inside the liquid; the largest one */
+    float plain[3], most, tied;    /* of the finer level: a along each axis inside the liquid; the largest one; and of
+                                      this level */
 } fsi__mg_job;
 
 static void fsi__mg_invert(float *f, size_t n)
@@ -1137,7 +1138,7 @@ static void fsi__mg_coarsen(void *arg, int chunk, int begin, int end)
         for (c = 0; c < 8; c++) {
             float all = 0;
             for (k = 0; k < FSI__MG_INVERSE; k++) all += sum[k][c];
-            if (some[c] && !(all > 0)) sum[FSI__MG_EXCESS][c] = m->unit;
+            if (some[c] && !(all > 0)) sum[FSI__MG_EXCESS][c] = job->tied;
         }
         for (k = 0; k < FSI__MG_ARRAYS; k++)
             memcpy(m->faces + (size_t)k * (size_t)m->rough_cells + m->rough[b], sum[k], sizeof sum[k]);
@@ -1162,8 +1163,9 @@ static void fsi__mg_setup(fsi__mg *g)
             job.plain[2] = g->dim == 3 ? job.fine->unit : 0;
             m->unit = job.fine->unit * (g->dim == 3 ? 2.0f : 1.0f);
             work = (double)FSI__MG_ROUGH_NS * m->rough_cells / 8;
+            job.tied = job.most * (g->dim == 3 ? 2.0f : 1.0f);
             fsi__parallel_work(g->context, m->bricks, FSI__MG_GRAIN, work, fsi__mg_coarsen, &job);
-            job.most *= g->dim == 3 ? 2.0f : 1.0f;
+            job.most = job.tied;
         }
     }
 }

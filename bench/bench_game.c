@@ -244,7 +244,7 @@ static void bench_play(int dim, int particles, int budget, double seconds)
     end(&g);
 }
 
-/* A second of a dam of half the tank's length, 0.6 m high: a frame, 1000 of its particles or cells, and a saved state. */
+/* A second of a dam of half the tank's length, 0.6 m high: a frame, 1000 of its particles or cells, a saved state. */
 enum { DAM_FRAMES = 60 };
 static void tell_dam(const char *name, double *ms, int count, size_t saved)
 {

@@ -2,10 +2,10 @@
    SPDX-License-Identifier: MIT
    cc -O3 -march=native bench/bench_membrane.c -lm -o bench_membrane && ./bench_membrane [scene]
 
-   Bodies that lie 0.2 cells deep in the surface of a pool with ripples, let go. Prints `name value unit` lines: CPU time
-   of the process a substep, medians; shares of remeshing (fsi_front.h, topology and crossings with it) and of cells,
-   rows and masses; share of the loops that threads would share (a scheduler with one thread clocks them); most memory.
-   Without an argument all scenes, then how time grows: four times and a sixteenth of the cells of one pool. */
+   Bodies that lie 0.2 cells deep in the surface of a pool with ripples, let go. Prints `name value unit` lines: CPU
+   time of the process a substep, medians; shares of remeshing (fsi_front.h, topology and crossings with it) and of
+   cells, rows and masses; share of the loops that threads would share (a scheduler with one thread clocks them); most
+   memory. Without an argument all scenes, then how time grows: four times and a sixteenth of the cells of one pool. */
 #define _POSIX_C_SOURCE 199309L
 #define FSI_IMPLEMENTATION
 #include "../fsi_membrane.h"

@@ -134,7 +134,8 @@ static void test_wetted_cylinders_float_where_they_should(void)
         fsi_context c = fsi_default_context();
         front_shape s = { 2, 0, 0, NULL, NULL };
         const double phi = meniscus_angle(density[k], theta[k] * DEGREES, r, l), area = FSI_PI * r * r,
-            want = meniscus_height(phi, theta[k] * DEGREES, r, l), weight = density[k] * MEMBRANE_RHO * 9.81 * area * 1e-6;
+            want = meniscus_height(phi, theta[k] * DEGREES, r, l),
+            weight = density[k] * MEMBRANE_RHO * 9.81 * area * 1e-6;
         const double drag = 2 * MEMBRANE_RHO * sqrt(density[k] * area * 2 * (r + l) * 9.81 * 1e-9);
         fsi_real angle = (fsi_real)theta[k];
         fsi_rigid *w = world_of(2, FSI_RIGID_DYNAMIC, fsi_rigid_sphere((fsi_real)(r * MEMBRANE_DX)),
@@ -218,6 +219,58 @@ static void test_threads_and_bad_angles(void)
     sessile_end(&s);
 }
 
+/* A line that meets walls of the box stays on them while it slides, and a state with it is one that can be loaded. */
+static void test_lines_slide_along_walls(void)
+{
+    static const double angle[] = { 60, 120 };
+    enum { N = 8 };
+    int way;
+    for (way = 0; way < 2; way++) {
+        fsi_context c = fsi_default_context();
+        front_shape shape = { 3, 0, 0, NULL, NULL };
+        const fsi_real to = (fsi_real)angle[way];
+        const double half = N / 2.0 + 1, top = 3.3;
+        fsi_membrane_desc d;
+        fsi_membrane *m;
+        fsi_rigid *w = world_of(3, FSI_RIGID_STATIC, fsi_rigid_box(fsi_v3_scale(front_v3(half, half, 1.5),
+            (fsi_real)MEMBRANE_DX)), 1000, front_v3(N / 2.0, N / 2.0, 1.8), 0);
+        double reached = 0, out = 0;
+        void *state;
+        size_t size = 0;
+        int i, k;
+
+        /* A block over half of a plate as wide as the box. */
+        membrane_add_box(&shape, N, 4);
+        for (i = 0; i < shape.vertices; i++) {
+            shape.x[i].x *= (fsi_real)0.5;
+            shape.x[i].z += (fsi_real)((top - (shape.x[i].z > 0 ? 0 : 1e-5)) * MEMBRANE_DX);
+        }
+        d = membrane_desc(&c, &shape, N);
+        d.n[2] = 12;
+        d.world = w;
+        d.body_angle = &to;
+        if (!(m = membrane_make(&d))) return;
+        for (k = 0; k < 12 && membrane_step(m, 4e-3); k++) {
+            for (i = 0; i < m->front->vertex_count; i++) {
+                const fsi_vec3 x = m->front->position[i];
+                out = fmax(out, fmax(-(double)fsi_min(x.x, x.y), (double)fsi_max(x.x, x.y) - N * MEMBRANE_DX));
+                if (m->front->flags[i] & (uint32_t)FSI_FRONT_FIXED) reached = fmax(reached, (double)x.x / MEMBRANE_DX);
+            }
+        }
+        CHECK(k == 12 && out <= 0);
+        CHECK(reached > N / 2.0 + (way ? -0.1 : 0.5)); /* it did slide */
+        CHECK(fsi_membrane_save(m, NULL, 0, &size) == FSI_OK);
+        state = malloc(size);
+        CHECK(state && fsi_membrane_save(m, state, size, &size) == FSI_OK);
+        CHECK(state && fsi_membrane_load(m, state, size) == FSI_OK);
+        free(state);
+        front_check_sound(m->front);
+        fsi_membrane_destroy(m);
+        fsi_rigid_destroy(w);
+        front_free(&shape);
+    }
+}
+
 int main(int argc, char **argv)
 {
     TEST_BEGIN(argc, argv);
@@ -226,5 +279,6 @@ int main(int argc, char **argv)
     RUN_PHYSICS(test_wetted_cylinders_float_where_they_should);
     RUN(test_angle_180_is_the_default);
     RUN(test_threads_and_bad_angles);
+    RUN(test_lines_slide_along_walls);
     return TEST_END();
 }
