@@ -5,7 +5,7 @@
 #ifndef FSI_KIT_MEMBRANE_LOOK_H
 #define FSI_KIT_MEMBRANE_LOOK_H
 
-enum { EX__BANDS = 400, EX__CROSSINGS = 64 }; /* bands that fill the height of the picture; crossings of a band */
+enum { EX__BANDS = 800, EX__CROSSINGS = 64 }; /* bands that fill the liquid's height; crossings of a band */
 
 /* Places x, in order, where a line at height y crosses the surface. Returns their number, at most EX__CROSSINGS. */
 static int ex__crossings(const fsi_front *f, double y, double *x)
@@ -22,11 +22,15 @@ static int ex__crossings(const fsi_front *f, double y, double *x)
     return count;
 }
 
-/* Fills what the surface encloses, in bands of the scene's box, and draws the surface as a line. */
+/* Fills what the surface encloses, in bands, and draws the surface as a line. */
 EX_FN void ex_draw_flat_liquid(ex_scene *s, const fsi_front *f, uint32_t rgb, uint32_t line)
 {
-    const double low = (double)s->box.lo.y, high = ((double)s->box.hi.y - low) / EX__BANDS;
+    fsi_box3 all = fsi_box3_empty();
+    double low, high;
     int band, k, t;
+    for (k = 0; k < f->vertex_count; k++) all = fsi_box3_grow(all, f->position[k]);
+    low = (double)all.lo.y;
+    high = ((double)all.hi.y - low) / EX__BANDS;
     for (band = 0; band < EX__BANDS; band++) {
         static const int corner[6] = { 0, 1, 2, 0, 2, 3 };
         const double y = low + (band + 0.5) * high;
