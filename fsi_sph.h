@@ -928,7 +928,7 @@ FSI_FN int fsi__sph_block_end(int i, int end) { return i + FSI__SPH_BLOCK < end 
 
 /* The walls of a rank are large: what a sweep reads of them, its head and the first contacts, is fetched some ranks
    ahead. */
-FSI_FN void fsi__sph_fetch_wall(const fsi__sph_run *run, int i, int end)
+FSI__HOST_FN void fsi__sph_fetch_wall(const fsi__sph_run *run, int i, int end)
 {
     const int k = i + FSI__SPH_AHEAD;
     const char *wall;
