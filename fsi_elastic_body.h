@@ -172,7 +172,7 @@ FSI_FN void fsi__el_push(const fsi__el_rows *r, int row, fsi__d3 f, double *forc
     }
 }
 
-/* The unknowns, or forces, that the next sums over packed rows read: 3 * dofs numbers. */
+/* The unknowns q that the next sums over packed rows read: 3 * dofs numbers. */
 FSI_FN void fsi__el_packed_load(fsi__el_packed *p, const double *q)
 {
     int i, c;
